@@ -1,0 +1,3 @@
+//! The `sierra-sync` binary.
+
+fn main() {}

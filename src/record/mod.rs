@@ -1,0 +1,20 @@
+//! Sierra's records as the rest of the program sees them: bibs, items, patrons and tombstones.
+//!
+//! Sierra's oddities (ids as numbers or strings, padded codes, omitted keys) are normalised in `sierra::decode`,
+//! once (rule A6). This module does not know HTTP, MARC or storage.
+
+pub mod bib;
+pub mod entry;
+pub mod field;
+pub mod item;
+pub mod kind;
+pub mod number;
+pub mod patron;
+
+pub use bib::Bib;
+pub use entry::{Entry, Live, Tombstone};
+pub use field::{Fields, FixedFields, Subfield, VarField};
+pub use item::Item;
+pub use kind::Stream;
+pub use number::{RecordNumber, RecordNumberError};
+pub use patron::RawPatron;

@@ -1,0 +1,3 @@
+//! The typed client of the Sierra REST API.
+
+pub mod transport;
