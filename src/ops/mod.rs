@@ -1,1 +1,5 @@
-//! (stub)
+//! The ops endpoint: liveness, readiness, status, metrics, dashboard.
+
+pub mod settings;
+
+pub use settings::OpsSettings;

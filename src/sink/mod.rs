@@ -1,1 +1,5 @@
-//! (stub)
+//! The sinks: where changes go.
+
+pub mod settings;
+
+pub use settings::{FileFormat, FileSettings, SinkSettings};

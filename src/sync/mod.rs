@@ -1,1 +1,20 @@
-//! (stub)
+//! The engine: windows, capture, delivery; and the ports through which it sees the outside.
+//!
+//! `sync` does not know HTTP, sled or SQL: it owns the traits [`Source`], [`Store`] and [`Sink`], and the adapters
+//! implement them.
+
+pub mod change;
+pub mod ledger;
+pub mod ports;
+pub mod remembered;
+pub mod report;
+pub mod seq;
+pub mod settings;
+pub mod window;
+
+pub use change::{Change, ContentHash, DeleteReason, Op, Origin, Payload};
+pub use ledger::{LedgerRow, Pass, RowState, Span};
+pub use ports::{Sink, SinkError, Source, SourceError, Store, StoreError};
+pub use remembered::{Remembered, RememberedKey, RequestNumber};
+pub use seq::Seq;
+pub use window::Window;
