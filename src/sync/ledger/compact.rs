@@ -27,9 +27,7 @@ pub fn compact(rows: &[LedgerRow]) -> Compaction {
         let (mut current, mut grew) = (row.clone(), false);
         // A row that grew towards the past may now touch one before it that it did not touch by itself.
         while let Some(merged) = kept.last().and_then(|(last, _)| merge(last, &current)) {
-            if let Some((last, _)) = kept.pop() {
-                removed.push(if merged.id == last.id { current.id } else { last.id });
-            }
+            removed.extend(kept.pop().map(|(last, _)| last.id));
             (current, grew) = (merged, true);
         }
         kept.push((current, grew));
@@ -54,8 +52,9 @@ fn merge(earlier: &LedgerRow, later: &LedgerRow) -> Option<LedgerRow> {
         (Some(one), Some(other)) => Some(one.min(other)),
         _ => None,
     };
+    // The merged row takes the place of the later one, id included, so that the order of the rows stays.
     Some(LedgerRow {
-        id: earlier.id.min(later.id),
+        id: later.id,
         stream: earlier.stream,
         pass: earlier.pass,
         span: Span::Time(window),
@@ -95,7 +94,7 @@ mod tests {
         let after = apply(&[load(Done), row(2, -10, 5, Done), row(3, -5, 10, Done), row(4, 10, 20, Done)]);
         assert_eq!(after.len(), 2);
         let merged = after[1].window().expect("a window");
-        assert_eq!((merged.length().as_secs() / 60, after[1].id), (30, 2));
+        assert_eq!((merged.length().as_secs() / 60, after[1].id), (30, 4));
     }
 
     #[test]

@@ -64,7 +64,7 @@ pub(super) fn in_order(rows: &[LedgerRow]) -> Vec<(&LedgerRow, Window)> {
         .filter(|row| row.pass == Pass::Update)
         .filter_map(|row| row.window().map(|window| (row, window)))
         .collect();
-    ordered.sort_by_key(|(row, window)| (window.end(), window.start(), row.id));
+    ordered.sort_by_key(|(row, window)| (window.end(), row.id));
     ordered
 }
 
