@@ -1,9 +1,12 @@
 //! The typed client of the Sierra REST API.
 
 mod api_error;
+mod base_url;
 mod decode;
 mod envelope;
 mod fields;
+mod page;
+mod query;
 mod scrub;
 pub mod settings;
 mod surrogate;
