@@ -1,0 +1,148 @@
+//! Where secrets come from: the environment, a file of their own, or systemd's credentials; never the configuration
+//! file itself, never a flag.
+
+use std::fs;
+use std::io::{self, Read};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use crate::config::document::Value;
+use crate::config::kind::FilePath;
+use crate::config::problem::Place;
+use crate::config::section::Section;
+use crate::secret::Secret;
+
+/// No secret is longer; a larger file is some other file.
+const MAX_BYTES: u64 = 64 * 1024;
+
+/// Platforms put secrets here readable by all of the container, and nobody else is in it.
+const PLATFORM_DIRECTORY: &str = "/run/secrets";
+
+/// The keys of one secret.
+pub(super) struct SecretKeys {
+    /// The variable's key: `client_secret`. It is not allowed in the file.
+    pub(super) name: &'static str,
+    /// The key of the file's path: `client_secret_file`.
+    pub(super) file: &'static str,
+    /// What the secret is, for the schema.
+    pub(super) about: &'static str,
+}
+
+/// Reads a secret: environment before file before systemd credential. `None` when it is nowhere, or after a problem.
+pub(super) fn read(section: &mut Section<'_>, keys: &SecretKeys) -> Found {
+    let file = section.optional(keys.file, &FilePath, keys.about);
+    if section.is_written(keys.file)
+        && file.is_none()
+        && section
+            .reading()
+            .document
+            .node(&section.key(keys.file))
+            .is_some_and(|node| !matches!(&node.value, Value::Text(text) | Value::Untyped(text) if text.is_empty()))
+    {
+        return Found::Refused;
+    }
+    if let Some(node) = section.raw(keys.name) {
+        let variable = section.key(keys.name).variable();
+        match (&node.place, &node.value) {
+            (Place::Environment(_), Value::Untyped(text)) if !text.is_empty() => {
+                return Found::Secret(Secret::new(text.clone()));
+            }
+            (Place::Environment(_), _) => {}
+            (Place::Flag, _) => {
+                let message = "a secret is never given as a flag, where others can read it in the list of processes";
+                section.refuse(keys.name, message, format!("use {} or {variable}", keys.file));
+                return Found::Refused;
+            }
+            _ => {
+                let hint = format!("put it into a file of its own, named by {}, or into {variable}", keys.file);
+                section.refuse(keys.name, "a secret does not belong into this file", hint);
+                return Found::Refused;
+            }
+        }
+    }
+    let credentials = section.reading().environment.credentials();
+    let credential = credentials.map(|directory| directory.join(section.key(keys.name).to_string()));
+    let (path, key) = match (file, credential.filter(|path| path.exists())) {
+        (Some(path), _) => (path, keys.file),
+        (None, Some(path)) => (path, keys.name),
+        (None, None) => return Found::Nowhere,
+    };
+    match read_file(&path, credentials) {
+        Ok(secret) => Found::Secret(secret),
+        Err(refusal) => {
+            section.refuse(key, refusal.message, refusal.hint);
+            Found::Refused
+        }
+    }
+}
+
+/// What came of looking for a secret.
+pub(super) enum Found {
+    /// It is there.
+    Secret(Secret),
+    /// It is nowhere.
+    Nowhere,
+    /// It cannot be used; a problem was noted.
+    Refused,
+}
+
+struct Refusal {
+    message: String,
+    hint: String,
+}
+
+/// Reads the secret in `path`, without the line break at its end.
+///
+/// A path that names no file is not shown: people put the secret itself where its file belongs.
+fn read_file(path: &Path, credentials: Option<&PathBuf>) -> Result<Secret, Refusal> {
+    let unreadable = |error: io::Error| Refusal {
+        message: format!("the file it names cannot be read: {}", describe(&error)),
+        hint: "give the path of a file that holds the secret and nothing else, mode 0600".to_owned(),
+    };
+    let file = fs::File::open(path).map_err(unreadable)?;
+    let metadata = file.metadata().map_err(unreadable)?;
+    let shown = path.display();
+    if !metadata.is_file() {
+        return Err(Refusal { message: format!("{shown} is not a file"), hint: "give the path of a file".to_owned() });
+    }
+    if metadata.permissions().mode() & 0o007 != 0 && !is_exempt(path, credentials) {
+        let message = format!("{shown} can be read by every user of this machine");
+        return Err(Refusal { message, hint: format!("run: chmod 600 {shown}") });
+    }
+    if metadata.len() > MAX_BYTES {
+        let message = format!("{shown} is too large for a secret");
+        return Err(Refusal { message, hint: "give a file that holds the secret and nothing else".to_owned() });
+    }
+    let mut text = String::new();
+    file.take(MAX_BYTES).read_to_string(&mut text).map_err(unreadable)?;
+    let secret = text.strip_suffix('\n').map(|text| text.strip_suffix('\r').unwrap_or(text)).unwrap_or(&text);
+    if secret.is_empty() {
+        return Err(Refusal { message: format!("{shown} is empty"), hint: "write the secret into it".to_owned() });
+    }
+    if secret.contains(['\n', '\r']) {
+        let message = format!("{shown} has more than one line");
+        return Err(Refusal { message, hint: "write the secret into it and nothing else".to_owned() });
+    }
+    Ok(Secret::new(secret.to_owned()))
+}
+
+/// Whether `path` lies where platforms put secrets. Links and `..` are resolved first.
+fn is_exempt(path: &Path, credentials: Option<&PathBuf>) -> bool {
+    let Ok(path) = path.canonicalize() else { return false };
+    let platform = Path::new(PLATFORM_DIRECTORY);
+    let directories = [Some(platform), credentials.map(PathBuf::as_path)];
+    directories
+        .into_iter()
+        .flatten()
+        .filter_map(|directory| directory.canonicalize().ok())
+        .any(|directory| path.starts_with(directory))
+}
+
+fn describe(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => "there is no such file".to_owned(),
+        io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
+        io::ErrorKind::InvalidData => "it is not UTF-8 text".to_owned(),
+        _ => error.to_string(),
+    }
+}

@@ -1,0 +1,179 @@
+//! `[sierra]`: how Sierra is reached.
+
+use std::net::IpAddr;
+
+use jiff::tz::TimeZone;
+use reqwest::Url;
+
+use crate::config::kind::{DurationIn, FilePath, Text, TextAs};
+use crate::config::secrets::{self, Found, SecretKeys};
+use crate::config::section::Section;
+use crate::sierra::SierraSettings;
+
+const BASE_URL: TextAs<String> = TextAs {
+    parse: base_url,
+    hint: "write the address of the API up to and including its version, such as \
+           https://catalog.example.edu/iii/sierra-api/v6; plain http is for loopback only",
+    pattern: "^https?://[^/?#@]+/([^?#]+/)?v[0-9]+/?$",
+};
+
+const ZONE: TextAs<TimeZone> = TextAs {
+    parse: zone,
+    hint: "write an IANA name such as America/New_York; on a slim container, install tzdata",
+    pattern: "^[A-Za-z0-9_+/-]+$",
+};
+
+const PROXY: TextAs<String> = TextAs {
+    parse: proxy,
+    hint: "write http://host:port or https://host:port, without credentials",
+    pattern: "^https?://[^/?#@]+/?$",
+};
+
+const USER_AGENT: TextAs<String> = TextAs {
+    parse: |text| match text.bytes().all(|byte| (0x20..0x7f).contains(&byte)) {
+        true => Ok(text.to_owned()),
+        false => Err("a header cannot hold this".to_owned()),
+    },
+    hint: "write printable ASCII",
+    pattern: "^[ -~]*$",
+};
+
+const CLIENT_SECRET: SecretKeys = SecretKeys {
+    name: "client_secret",
+    file: "client_secret_file",
+    about: "A file that holds the client secret and nothing else, readable by no other user. Instead of it: \
+            SIERRA_SYNC__SIERRA__CLIENT_SECRET, or the systemd credential sierra.client_secret.",
+};
+
+/// Reads the section; `None` after a problem with something that has no default.
+pub(in crate::config) fn read(root: &mut Section<'_>) -> Option<SierraSettings> {
+    let mut section = root.section("sierra", "How Sierra is reached.");
+    let base_url = section.required(
+        "base_url",
+        &BASE_URL,
+        "The API's address up to and including its version. Plain http is for loopback only.",
+    );
+    let client_key = section.required("client_key", &Text, "The API key.");
+    let client_secret = match secrets::read(&mut section, &CLIENT_SECRET) {
+        Found::Secret(secret) => Some(secret),
+        Found::Refused => None,
+        Found::Nowhere => {
+            let variable = section.key(CLIENT_SECRET.name).variable();
+            let hint = format!("set client_secret_file to a file that holds it, or set {variable}");
+            section.refuse(CLIENT_SECRET.name, "is missing", hint);
+            None
+        }
+    };
+    let request_timeout = section.setting(
+        "request_timeout",
+        &DurationIn("1s"..="10m"),
+        "60s",
+        "Time for one HTTP attempt, from connecting to the last byte.",
+    );
+    let local_zone =
+        section.setting("local_zone", &ZONE, "UTC", "The library's zone, for Sierra's date-only fields: an IANA name.");
+    let ca_file =
+        section.optional("ca_file", &FilePath, "An extra root certificate, PEM. Verification cannot be switched off.");
+    let proxy = section.optional("proxy", &PROXY, "A proxy for all calls to Sierra.");
+    let user_agent = section.setting(
+        "user_agent",
+        &USER_AGENT,
+        concat!("sierra-sync/", env!("CARGO_PKG_VERSION")),
+        "The User-Agent header.",
+    );
+    if let Some(path) = ca_file.as_ref().filter(|path| !path.is_file()) {
+        section.refuse("ca_file", format!("there is no file {}", path.display()), "give the path of a PEM file");
+    }
+    section.finish();
+    Some(SierraSettings {
+        base_url: base_url?,
+        client_key: client_key?,
+        client_secret: client_secret?,
+        request_timeout,
+        local_zone,
+        ca_file,
+        proxy,
+        user_agent,
+    })
+}
+
+/// The address without its trailing slash. Messages do not quote addresses that hold credentials.
+fn base_url(text: &str) -> Result<String, String> {
+    let url = Url::parse(text).map_err(|error| format!("not a URL ({error})"))?;
+    if has_credentials(&url) {
+        return Err("holds a user name or password".to_owned());
+    }
+    match url.scheme() {
+        "https" => {}
+        "http" if is_loopback(&url) => {}
+        "http" => return Err("uses plain http to another machine, which would send the secret in the clear".to_owned()),
+        other => return Err(format!("has the scheme {other:?}")),
+    }
+    if url.query().is_some() || url.fragment().is_some() {
+        return Err("has a query or fragment".to_owned());
+    }
+    let path = url.path().trim_end_matches('/');
+    let version = path.rsplit('/').next().and_then(|segment| segment.strip_prefix('v'));
+    if !version.is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())) {
+        return Err("does not end in the API's version, such as /v6".to_owned());
+    }
+    Ok(url.as_str().trim_end_matches('/').to_owned())
+}
+
+fn proxy(text: &str) -> Result<String, String> {
+    let url = Url::parse(text).map_err(|error| format!("not a URL ({error})"))?;
+    if has_credentials(&url) {
+        return Err("holds a user name or password".to_owned());
+    }
+    match url.scheme() {
+        "http" | "https" => Ok(text.to_owned()),
+        other => Err(format!("has the scheme {other:?}")),
+    }
+}
+
+fn has_credentials(url: &Url) -> bool {
+    !url.username().is_empty() || url.password().is_some()
+}
+
+fn is_loopback(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default();
+    let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+    host == "localhost" || address.is_ok_and(|address| address.is_loopback())
+}
+
+fn zone(text: &str) -> Result<TimeZone, String> {
+    TimeZone::get(text).map_err(|_| format!("{text:?} is not a known time zone"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_https_or_loopback_and_name_a_version() {
+        let good = |text: &str| base_url(text).expect(text);
+        assert_eq!(good("https://lib.example.edu/iii/sierra-api/v6/"), "https://lib.example.edu/iii/sierra-api/v6");
+        assert_eq!(good("http://127.0.0.1:8080/iii/sierra-api/v6"), "http://127.0.0.1:8080/iii/sierra-api/v6");
+        assert_eq!(good("http://[::1]:8080/v5"), "http://[::1]:8080/v5");
+        assert_eq!(good("http://localhost/iii/sierra-api/v6"), "http://localhost/iii/sierra-api/v6");
+        for bad in [
+            "lib.example.edu/v6",
+            "ftp://lib.example.edu/v6",
+            "http://lib.example.edu/iii/sierra-api/v6",
+            "http://127.0.0.1.example.edu/v6",
+            "https://lib.example.edu/iii/sierra-api",
+            "https://lib.example.edu/iii/sierra-api/version6",
+            "https://lib.example.edu/iii/sierra-api/v6?limit=1",
+            "https://lib.example.edu/v",
+        ] {
+            assert!(base_url(bad).is_err(), "{bad} was accepted");
+        }
+    }
+
+    #[test]
+    fn credentials_in_an_address_are_refused_and_not_repeated() {
+        for refused in [base_url("https://key:canary@lib.example.edu/v6"), proxy("http://me:canary@proxy:3128")] {
+            assert!(!refused.expect_err("it holds a password").contains("canary"));
+        }
+    }
+}
