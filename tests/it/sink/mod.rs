@@ -1,1 +1,4 @@
-//! (stub)
+//! The sinks and their events.
+
+mod changes;
+mod event;
