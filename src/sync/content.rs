@@ -139,3 +139,126 @@ fn hash(form: &[u8]) -> ContentHash {
     half.iter_mut().zip(blake3::hash(form).as_bytes()).for_each(|(to, from)| *to = *from);
     ContentHash(half)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::FixedFields;
+
+    fn fields(json: &str) -> Fields {
+        let members: std::collections::HashMap<String, Box<RawValue>> = serde_json::from_str(json).expect("an object");
+        Fields::new(members.into_iter().collect())
+    }
+
+    fn bib(json: &str, var_fields: &[VarField]) -> Bib {
+        Bib {
+            id: RecordNumber::new(7),
+            updated: None,
+            suppressed: false,
+            locations: Vec::new(),
+            fixed_fields: FixedFields::new(),
+            var_fields: Some(var_fields.to_vec()),
+            marc: None,
+            fields: fields(json),
+        }
+    }
+
+    fn item(json: &str, bib_ids: &[u64]) -> Item {
+        Item {
+            id: RecordNumber::new(7),
+            updated: None,
+            suppressed: false,
+            location: None,
+            bib_ids: bib_ids.iter().copied().map(RecordNumber::new).collect(),
+            fixed_fields: FixedFields::new(),
+            var_fields: Vec::new(),
+            fields: fields(json),
+        }
+    }
+
+    fn note(tag: &str, content: &str) -> VarField {
+        VarField { field_tag: tag.to_owned(), content: Some(content.to_owned()), ..VarField::default() }
+    }
+
+    fn of_bib(json: &str) -> ContentHash {
+        ContentHasher::new(&["84", "85", "98"]).bib(&bib(json, &[]), "<record/>")
+    }
+
+    fn of_item(json: &str, bib_ids: &[u64]) -> ContentHash {
+        ContentHasher::new(&["84"]).item(&item(json, bib_ids))
+    }
+
+    /// One hasher serves many records: nothing of one may be left for the next.
+    #[test]
+    fn a_hasher_gives_the_same_hash_whatever_it_hashed_before() {
+        let mut hasher = ContentHasher::new(&["84"]);
+        let first = hasher.bib(&bib(r#"{"title":"a"}"#, &[note("n", "x")]), "<record/>");
+        let _ = hasher.item(&item(r#"{"copyNo":1}"#, &[1, 2]));
+        assert_eq!(hasher.bib(&bib(r#"{"title":"a"}"#, &[note("n", "x")]), "<record/>"), first);
+    }
+
+    #[test]
+    fn a_bump_of_dates_and_ignored_fixed_fields_changes_nothing() {
+        let before = r#"{"id":"7","updatedDate":"2024-03-09T02:14:07Z","deleted":false,"title":"a",
+            "fixedFields":{"31":{"label":"BCODE3","value":"-"},"84":{"label":"UPDATED","value":"2024-03-09T02:14:07Z"},
+            "85":{"value":"3"},"98":{"value":"2024"}}}"#;
+        let after = r#"{"fixedFields":{"98":{"value":"2025"},"85":{"value":"4"},"31":{"value":"-","label":"BCODE3"},
+            "84":{"label":"GEÄNDERT","value":"2025-01-01T00:00:00Z","display":"x"}},"title":"a","id":7,
+            "updatedDate":"2025-01-01T00:00:00Z"}"#;
+        assert_eq!(of_bib(before), of_bib(after));
+        assert_ne!(of_bib(before), of_bib(&before.replace("\"-\"", "\"n\"")));
+        assert_ne!(of_bib(before), of_bib(&before.replace("\"title\":\"a\"", "\"title\":\"b\"")));
+        assert_ne!(of_bib(before), of_bib(&before.replace("\"31\"", "\"32\"")));
+    }
+
+    #[test]
+    fn suppression_marc_and_notes_of_a_bib_count() {
+        let mut hasher = ContentHasher::new(&["84"]);
+        let plain = bib(r#"{"title":"a"}"#, &[note("n", "x")]);
+        let base = hasher.bib(&plain, "<record/>");
+        let mut suppressed = plain.clone();
+        suppressed.suppressed = true;
+        assert_ne!(hasher.bib(&suppressed, "<record/>"), base);
+        assert_ne!(hasher.bib(&plain, "<record></record>"), base);
+        assert_ne!(hasher.bib(&bib(r#"{"title":"a"}"#, &[note("n", "y")]), "<record/>"), base);
+        assert_ne!(hasher.bib(&bib(r#"{"title":"a"}"#, &[note("m", "x")]), "<record/>"), base);
+        // varFields that are MARC count by the MARC alone.
+        let marc = VarField { marc_tag: Some("245".to_owned()), ..note("t", "title") };
+        assert_eq!(hasher.bib(&bib(r#"{"title":"a"}"#, &[note("n", "x"), marc]), "<record/>"), base);
+    }
+
+    #[test]
+    fn links_count_and_their_order_does_not() {
+        let json = r#"{"id":7,"bibIds":["1","2"],"copyNo":1}"#;
+        assert_eq!(of_item(json, &[1, 2]), of_item(&json.replace(r#"["1","2"]"#, "[2,1]"), &[2, 1]));
+        assert_ne!(of_item(json, &[1, 2]), of_item(json, &[1]));
+        assert_ne!(of_item(json, &[1, 2]), of_item(json, &[12]));
+        assert_ne!(of_item(json, &[1, 2]), of_item(&json.replace("copyNo\":1", "copyNo\":2"), &[1, 2]));
+        assert_ne!(
+            of_item(r#"{"varFields":[{"fieldTag":"v","content":"v.1"}]}"#, &[]),
+            of_item(r#"{"varFields":[]}"#, &[])
+        );
+    }
+
+    #[test]
+    fn streams_operations_and_reasons_are_told_apart() {
+        let mut hasher = ContentHasher::new::<&str>(&[]);
+        let hashes = [
+            hasher.bib(&bib("{}", &[]), ""),
+            hasher.item(&item("{}", &[])),
+            ContentHasher::deletion(Stream::Bibs, DeleteReason::Deleted),
+            ContentHasher::deletion(Stream::Items, DeleteReason::Deleted),
+            ContentHasher::deletion(Stream::Bibs, DeleteReason::Vanished),
+        ];
+        for (index, hash) in hashes.iter().enumerate() {
+            assert!(!hashes[index + 1..].contains(hash), "{index}");
+        }
+    }
+
+    /// What sinks and stores hold was hashed like this; a change of these hashes makes every record look changed once.
+    #[test]
+    fn hashes_stay_what_they_are_between_versions() {
+        assert_eq!(of_bib(r#"{"title":"Field guide"}"#).to_string(), "408c4e8ef3d2ced3e971039d73af4552");
+        assert_eq!(of_item(r#"{"copyNo":1}"#, &[1]).to_string(), "c890a4d2a08b18163a182c2ec175a328");
+    }
+}

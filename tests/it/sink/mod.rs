@@ -1,4 +1,4 @@
 //! The sinks and their events.
 
-mod changes;
+pub(crate) mod changes;
 mod event;
