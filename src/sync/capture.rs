@@ -5,7 +5,6 @@
 //! owed, then the update pass, then the delete pass. Capture knows no sink.
 
 pub mod absorb;
-mod content;
 pub mod ending;
 pub mod error;
 mod lane;

@@ -6,12 +6,12 @@
 
 use jiff::Timestamp;
 
-use super::content::hash_delete;
 use super::map::{Mapped, Mapper, Refused};
 use super::quarantine::{Known, entry_of};
 use super::tally::EntryTally;
 use super::tripwire::{Tripped, Tripwire};
 use crate::record::{Entry, RecordNumber, Stream};
+use crate::sync::content::ContentHasher;
 use crate::sync::decide::{Reading, Rules, Seen, Verdict, decide};
 use crate::sync::ports::{BadEntry, Slice};
 use crate::sync::{
@@ -97,8 +97,9 @@ pub fn absorb(
     tripwire: &mut Tripwire,
 ) -> Result<Absorbed, AbsorbError> {
     let (last_id, captured) = (batch.last_id, batch.captured);
+    let mut hasher = mapper.hasher();
     let judged: Vec<(Result<Mapped, Refused>, RequestNumber, RequestNumber)> =
-        batch.arrivals.into_iter().map(|arrival| (mapper.map(arrival.entry), arrival.sent, arrival.answered)).collect();
+        batch.arrivals.into_iter().map(|arrival| (mapper.map(arrival.entry, &mut hasher), arrival.sent, arrival.answered)).collect();
     tripwire.check(judged.len(), judged.iter().filter(|(mapped, ..)| mapped.is_err()).count())?;
 
     let before = Before::read(store, row.stream, &judged)?;
@@ -220,7 +221,7 @@ impl Slices<'_> {
 
     /// What is emitted, if anything is.
     fn change(&self, mapped: Mapped, verdict: Verdict, links: &[RecordNumber]) -> Option<Change> {
-        let remaining = links_of(&mapped);
+        let (stream, remaining) = (self.done.row.stream, links_of(&mapped));
         let unlinked_bib_ids = links.iter().filter(|bib| !remaining.contains(bib)).copied().collect();
         let (op, payload, suppressed, hash) = match (verdict, mapped.seen) {
             (Verdict::Upsert, Seen::Live { hash, suppressed, .. }) => (Op::Upsert, mapped.payload, suppressed, hash),
@@ -229,13 +230,13 @@ impl Slices<'_> {
                     Seen::Tombstone { deleted_on } if reason == DeleteReason::Deleted => deleted_on,
                     _ => None,
                 };
-                (Op::Delete { reason, deleted_on }, Payload::Nothing, false, hash_delete(reason))
+                (Op::Delete { reason, deleted_on }, Payload::Nothing, false, ContentHasher::deletion(stream, reason))
             }
             _ => return None,
         };
         Some(Change {
             seq: Seq::ZERO,
-            stream: self.done.row.stream,
+            stream,
             id: mapped.id,
             op,
             updated: mapped.updated,

@@ -7,18 +7,17 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use serde_json::value::RawValue;
 
-use super::content;
 use crate::marc::{self, MarcSettings, marcxml};
 use crate::privacy::Policy;
-use crate::record::{Bib, Entry, Fields, Item, Live, RawPatron, RecordNumber, Stream, Tombstone};
+use crate::record::{Bib, Entry, Item, Live, RawPatron, RecordNumber, Stream, Tombstone};
+use crate::sync::content::ContentHasher;
 use crate::sync::decide::Seen;
 use crate::sync::ledger::days::end_of_day;
-use crate::sync::locations::Locations;
 use crate::sync::ports::BadEntry;
+use crate::sync::route::names_location;
 use crate::sync::settings::StreamSettings;
-use crate::sync::{Payload, RememberedKey};
+use crate::sync::{Payload, RememberedKey, render};
 
 /// What sealed patron numbers in remembered state are sealed for.
 pub const PATRON_NUMBER: &str = "remembered patron";
@@ -30,7 +29,7 @@ pub struct Mapper {
     policy: Arc<Policy>,
     marc: MarcSettings,
     zone: TimeZone,
-    locations: Locations,
+    locations: Vec<String>,
     hash_ignore: Vec<String>,
 }
 
@@ -75,21 +74,27 @@ impl Mapper {
             policy,
             marc,
             zone,
-            locations: Locations::new(&settings.locations),
+            locations: settings.locations.clone(),
             hash_ignore: settings.hash_ignore.clone(),
         }
+    }
+
+    /// What hashes the records of one page.
+    #[must_use]
+    pub fn hasher(&self) -> ContentHasher {
+        ContentHasher::new(&self.hash_ignore)
     }
 
     /// Maps one entry.
     ///
     /// # Errors
     /// When it was not decodable, has no MARC, or its MARC cannot be written under the settings.
-    pub fn map(&self, entry: Result<Entry, BadEntry>) -> Result<Mapped, Refused> {
+    pub fn map(&self, entry: Result<Entry, BadEntry>, hasher: &mut ContentHasher) -> Result<Mapped, Refused> {
         match entry {
             Ok(Entry::Tombstone(tombstone)) => Ok(self.tombstone(&tombstone)),
-            Ok(Entry::Live(Live::Bib(bib))) => self.bib(*bib),
-            Ok(Entry::Live(Live::Item(item))) => self.item(*item),
-            Ok(Entry::Live(Live::Patron(patron))) => Ok(self.patron(&patron)),
+            Ok(Entry::Live(Live::Bib(bib))) => self.bib(*bib, hasher),
+            Ok(Entry::Live(Live::Item(item))) => Ok(self.item(*item, hasher)),
+            Ok(Entry::Live(Live::Patron(patron))) => Ok(self.patron(&patron, hasher)),
             Err(bad) => Err(self.undecoded(bad)),
         }
     }
@@ -108,42 +113,47 @@ impl Mapper {
         self.mapped(tombstone.id, Seen::Tombstone { deleted_on: tombstone.deleted_on }, updated, Payload::Nothing)
     }
 
-    fn bib(&self, mut bib: Bib) -> Result<Mapped, Refused> {
+    fn bib(&self, mut bib: Bib, hasher: &mut ContentHasher) -> Result<Mapped, Refused> {
         self.policy.mask_bib(&mut bib);
-        let Some(var_fields) = bib.var_fields.take() else {
-            return Err(self.refused(bib.id, super::NO_MARC.to_owned(), &bib.fields));
+        let Some(var_fields) = bib.var_fields.as_deref() else {
+            return Err(self.refused(&bib, super::NO_MARC.to_owned()));
         };
-        let (record, losses) = match marc::from_sierra(bib.id, &var_fields, &self.marc) {
+        let (record, losses) = match marc::from_sierra(bib.id, var_fields, &self.marc) {
             Ok(mapped) => mapped,
-            Err(error) => return Err(self.refused(bib.id, format!("failed to map it to MARC: {error}"), &bib.fields)),
+            Err(error) => return Err(self.refused(&bib, format!("failed to map it to MARC: {error}"))),
         };
         let marcxml = marcxml::to_string(&record);
+        // Sierra's own rendering says the same again, in another form.
         bib.fields.remove("marc");
-        let without_marc = var_fields.iter().filter(|field| !marc::is_carried(field)).count();
-        content::keep_unmarked_var_fields(&mut bib.fields, without_marc);
-        let hash = content::hash_bib(bib.suppressed, &bib.fields, &self.hash_ignore, &marcxml);
-        let in_scope = self.locations.hold(bib.locations.iter().map(String::as_str));
+        let hash = hasher.bib(&bib, &marcxml);
+        let in_scope = self.is_inside(&bib.locations);
         let seen = Seen::Live { updated: bib.updated, hash, suppressed: bib.suppressed, in_scope };
-        let payload = Payload::Bib { record: content::object(&bib.fields), marcxml, losses, locations: bib.locations };
+        let record = render::bib_record(&bib);
+        let payload = Payload::Bib { record, marcxml, losses, locations: bib.locations };
         Ok(self.mapped(bib.id, seen, bib.updated, payload))
     }
 
-    fn item(&self, mut item: Item) -> Result<Mapped, Refused> {
+    fn item(&self, mut item: Item, hasher: &mut ContentHasher) -> Mapped {
         self.policy.mask_item(&mut item);
-        let hash = content::hash_item(item.suppressed, &item.bib_ids, &item.fields, &self.hash_ignore);
-        let in_scope = self.locations.hold(item.location.iter().map(String::as_str));
+        let hash = hasher.item(&item);
+        let in_scope = self.is_inside(item.location.as_slice());
         let seen = Seen::Live { updated: item.updated, hash, suppressed: item.suppressed, in_scope };
-        let record = content::object(&item.fields);
+        let record = render::item_record(&item);
         let payload = Payload::Item { record, bib_ids: item.bib_ids, location: item.location };
-        Ok(self.mapped(item.id, seen, item.updated, payload))
+        self.mapped(item.id, seen, item.updated, payload)
     }
 
-    fn patron(&self, patron: &RawPatron) -> Mapped {
+    fn patron(&self, patron: &RawPatron, hasher: &mut ContentHasher) -> Mapped {
         let masked = self.policy.mask_patron(patron);
-        let hash = content::hash_patron(patron.suppressed(), masked.get(), self.policy.keyring());
         let (updated, suppressed) = (patron.updated(), patron.suppressed());
+        let hash = hasher.patron(&masked, suppressed, self.policy.keyring());
         let seen = Seen::Live { updated, hash, suppressed, in_scope: true };
         self.mapped(patron.id(), seen, updated, Payload::Patron(masked))
+    }
+
+    /// Whether a record with these location codes is in the configured set; without one it is in no set but the whole.
+    fn is_inside(&self, codes: &[String]) -> bool {
+        self.locations.is_empty() || codes.iter().any(|code| names_location(&self.locations, code))
     }
 
     fn mapped(&self, number: RecordNumber, seen: Seen, updated: Option<Timestamp>, payload: Payload) -> Mapped {
@@ -170,8 +180,8 @@ impl Mapper {
         }
     }
 
-    fn refused(&self, number: RecordNumber, reason: String, masked: &Fields) -> Refused {
-        let payload: Box<RawValue> = content::object(masked);
-        Refused { number: Some(number), id: self.public_id(number), reason, payload: Some(payload.get().to_owned()) }
+    fn refused(&self, masked: &Bib, reason: String) -> Refused {
+        let payload = serde_json::to_string(&masked.fields).ok();
+        Refused { number: Some(masked.id), id: self.public_id(masked.id), reason, payload }
     }
 }
