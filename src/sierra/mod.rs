@@ -7,6 +7,7 @@ mod envelope;
 mod fields;
 mod http_transport;
 mod latch;
+mod oauth;
 mod page;
 mod query;
 mod scrub;
