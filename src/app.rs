@@ -1,6 +1,6 @@
 //! The composition root: the only place that knows every concrete type.
 
-use crate::cli::check::ProbeLine;
+use crate::cli::check::Ground;
 use crate::cli::exit::Refused;
 use crate::cli::sync::SyncArgs;
 use crate::config::Config;
@@ -22,10 +22,10 @@ pub async fn status(_config: &Config) -> anyhow::Result<StatusReport> {
     Err(Refused("`status` is not built yet".to_owned()).into())
 }
 
-/// Probes what the configuration points to, handing each line over as soon as it is known. Moves no position.
+/// Builds what `check` probes: a source and sinks, and no store.
 ///
 /// # Errors
-/// When the probes could not be set up.
-pub async fn check(_config: &Config, _tell: &mut dyn FnMut(ProbeLine)) -> anyhow::Result<()> {
+/// When the client cannot be built, e.g. for an unreadable certificate.
+pub async fn ground(_config: &Config) -> anyhow::Result<Ground> {
     Err(Refused("`check` without --offline is not built yet".to_owned()).into())
 }

@@ -16,7 +16,7 @@ pub enum Exit {
     Incomplete,
     /// 69: Sierra or a sink is not available.
     Unavailable,
-    /// 74: the store failed.
+    /// 74: the store, or another local file, could not be read or written.
     StoreFailed,
     /// 75: try later: a long quota wait, or another process holds the state.
     TryLater,
@@ -68,6 +68,20 @@ impl Exit {
         error.chain().find_map(Self::of_cause).unwrap_or(Self::Unavailable)
     }
 
+    /// The exit of a call to Sierra that failed for good.
+    #[must_use]
+    pub fn of_source(kind: SourceErrorKind) -> Self {
+        match kind {
+            SourceErrorKind::Credentials | SourceErrorKind::Stopped => Self::Credentials,
+            SourceErrorKind::WaitingQuota { .. } => Self::TryLater,
+            SourceErrorKind::Exhausted
+            | SourceErrorKind::CircuitOpen
+            | SourceErrorKind::Suspended
+            | SourceErrorKind::Narrow
+            | SourceErrorKind::Permanent => Self::Unavailable,
+        }
+    }
+
     fn of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<Self> {
         if cause.is::<Problems>() || cause.is::<Refused>() {
             return Some(Self::Usage);
@@ -79,15 +93,10 @@ impl Exit {
             });
         }
         if let Some(error) = cause.downcast_ref::<SourceError>() {
-            return Some(match error.kind {
-                SourceErrorKind::Credentials | SourceErrorKind::Stopped => Self::Credentials,
-                SourceErrorKind::WaitingQuota { .. } => Self::TryLater,
-                SourceErrorKind::Exhausted
-                | SourceErrorKind::CircuitOpen
-                | SourceErrorKind::Suspended
-                | SourceErrorKind::Narrow
-                | SourceErrorKind::Permanent => Self::Unavailable,
-            });
+            return Some(Self::of_source(error.kind));
+        }
+        if cause.is::<std::io::Error>() {
+            return Some(Self::StoreFailed);
         }
         cause.is::<SinkError>().then_some(Self::Unavailable)
     }

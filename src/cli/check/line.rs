@@ -2,30 +2,41 @@
 
 use serde::Serialize;
 
+use crate::cli::exit::Exit;
+
 /// What one probe found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ProbeLine {
     /// The probe: `config`, `token`, `stream bibs`, …
     pub probe: String,
-    /// Whether all is well.
+    /// Whether all is well, or well enough.
     pub ok: bool,
     /// What was found.
     pub message: String,
     /// What to do about it.
     pub hint: Option<String>,
+    /// What it means to the exit code.
+    #[serde(skip)]
+    pub exit: Exit,
 }
 
 impl ProbeLine {
     /// All is well.
     #[must_use]
-    pub fn good(probe: &str, message: &str) -> Self {
-        Self { probe: probe.to_owned(), ok: true, message: message.to_owned(), hint: None }
+    pub fn good(probe: &str, message: impl Into<String>) -> Self {
+        Self { probe: probe.to_owned(), ok: true, message: message.into(), hint: None, exit: Exit::Ok }
     }
 
-    /// Something is wrong.
+    /// It works, and something could be better.
     #[must_use]
-    pub fn bad(probe: &str, message: &str, hint: Option<String>) -> Self {
-        Self { probe: probe.to_owned(), ok: false, message: message.to_owned(), hint }
+    pub fn note(probe: &str, message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self { hint: Some(hint.into()), ..Self::good(probe, message) }
+    }
+
+    /// It does not work, which ends the command with `exit`.
+    #[must_use]
+    pub fn bad(probe: &str, message: impl Into<String>, hint: Option<String>, exit: Exit) -> Self {
+        Self { ok: false, hint, exit, ..Self::good(probe, message) }
     }
 
     /// The line as it is printed.
