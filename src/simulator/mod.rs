@@ -1,1 +1,30 @@
-//! (stub)
+//! A Sierra look-alike: a seeded library that lives, served through the API with Sierra's quirks and faults.
+//!
+//! It is a witness. It shares no types with the client beyond the transport, so that a field name that is wrong in
+//! the client is not wrong here too; both are held to `fixtures/sierra`. It never talks to a real Sierra.
+
+mod api;
+mod in_process;
+mod invention;
+mod journal;
+mod json;
+mod kind;
+mod reply;
+mod shared;
+#[expect(clippy::module_inception, reason = "the module is named for what it holds, as every other one is")]
+mod simulator;
+mod site;
+mod switches;
+mod world;
+
+pub use api::{Access, Endpoint, Permission, Refusal};
+pub use in_process::InProcess;
+pub use journal::{Call, Journal};
+pub use kind::Kind;
+pub use reply::{Delivery, Reply};
+pub use shared::SharedSimulator;
+pub use simulator::{Arrival, BASE_PATH, Simulator};
+pub use switches::{EmptyExport, ExpiredToken, IdForm, Nothing, OverLimit, Padding, Switches, Total};
+pub use world::{
+    Content, LibrarySettings, Manner, MarcField, MarcValue, NoSuchRecord, Stamp, TrueRecord, Truth, VarField, World,
+};

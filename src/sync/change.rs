@@ -131,6 +131,19 @@ pub enum Payload {
     Nothing,
 }
 
+impl Payload {
+    /// About how many bytes the payload takes in memory: for budgets, not for accounts.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        match self {
+            Self::Bib { record, marcxml, .. } => record.get().len() + marcxml.len(),
+            Self::Item { record, .. } => record.get().len(),
+            Self::Patron(masked) => masked.get().get().len(),
+            Self::Nothing => 0,
+        }
+    }
+}
+
 /// The first 16 bytes of a blake3 hash over a change's canonical content. Decides sameness, and nothing else.
 /// For patrons it is keyed.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]

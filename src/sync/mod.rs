@@ -4,6 +4,8 @@
 //! implement them.
 
 pub mod change;
+pub mod clock_guard;
+pub mod decide;
 pub mod ledger;
 pub mod ports;
 pub mod remembered;

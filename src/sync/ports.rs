@@ -10,6 +10,6 @@ pub use source::{
     Traffic,
 };
 pub use store::{
-    NewChange, OutboxUsage, QuarantineEntry, QuarantineState, SinkPosition, Slice, Snapshot, Store, StoreError,
-    StoreErrorKind,
+    NewChange, OutboxEntry, OutboxUsage, QuarantineEntry, QuarantineKey, QuarantineState, SinkPosition, Slice,
+    Snapshot, Store, StoreError, StoreErrorKind,
 };

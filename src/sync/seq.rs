@@ -6,7 +6,9 @@ use serde::{Deserialize, Serialize};
 
 /// The place of a change in the one global order: strictly increasing in commit order, not dense, below 2⁵³ so that
 /// every JSON reader holds it exactly. Sinks compare it, and nothing else, to keep the newer of two changes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(transparent)]
 pub struct Seq(u64);
 

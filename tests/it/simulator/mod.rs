@@ -1,1 +1,5 @@
-//! (stub)
+//! The simulator is held to recorded answers, to its own fixtures, and to what field reports say.
+
+mod client;
+mod listing;
+mod shapes;
