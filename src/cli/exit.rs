@@ -89,7 +89,10 @@ impl Exit {
         if let Some(error) = cause.downcast_ref::<StoreError>() {
             return Some(match error.kind {
                 StoreErrorKind::Held { .. } => Self::TryLater,
-                StoreErrorKind::NewerFormat | StoreErrorKind::Corrupt | StoreErrorKind::Io => Self::StoreFailed,
+                StoreErrorKind::NewerFormat
+                | StoreErrorKind::Corrupt
+                | StoreErrorKind::Io
+                | StoreErrorKind::Exhausted => Self::StoreFailed,
             });
         }
         if let Some(error) = cause.downcast_ref::<SourceError>() {

@@ -18,11 +18,8 @@ const BASE_URL: TextAs<String> = TextAs {
     pattern: "^https?://[^/?#@]+/([^?#]+/)?v[0-9]+/?$",
 };
 
-const ZONE: TextAs<TimeZone> = TextAs {
-    parse: zone,
-    hint: "write an IANA name such as America/New_York",
-    pattern: "^[A-Za-z0-9_+/-]+$",
-};
+const ZONE: TextAs<TimeZone> =
+    TextAs { parse: zone, hint: "write an IANA name such as America/New_York", pattern: "^[A-Za-z0-9_+/-]+$" };
 
 const PROXY: TextAs<String> = TextAs {
     parse: proxy,
