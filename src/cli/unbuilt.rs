@@ -6,6 +6,8 @@ use std::ffi::OsString;
 
 use clap::{Arg, ArgAction, value_parser};
 
+use crate::config::unbuilt::UNBUILT;
+
 /// A command that is not built yet.
 #[derive(Debug, Clone, Copy)]
 pub struct UnbuiltCommand {
@@ -28,6 +30,19 @@ pub const UNBUILT_COMMANDS: &[UnbuiltCommand] = &[
     UnbuiltCommand { name: "completions", instead: "`sierra-sync --help` lists what there is" },
     UnbuiltCommand { name: "man", instead: "`sierra-sync --help` lists what there is" },
 ];
+
+/// What is not built yet, commands and settings, as it stands in the README.
+#[must_use]
+pub fn list() -> String {
+    let commands: Vec<String> = UNBUILT_COMMANDS.iter().map(|row| format!("`{}`", row.name)).collect();
+    let mut lines = vec![format!("- Commands: {}.", commands.join(", "))];
+    for row in UNBUILT {
+        let values: Vec<String> = row.values.iter().map(|value| format!("`{value}`")).collect();
+        let subject = if values.is_empty() { "any value".to_owned() } else { values.join(", ") };
+        lines.push(format!("- `{}`: {subject}; {}.", row.key, row.instead));
+    }
+    lines.join("\n")
+}
 
 /// Adds the commands to clap's, hidden, each swallowing whatever arguments it is given.
 pub(super) fn add_to(command: clap::Command) -> clap::Command {
