@@ -5,16 +5,20 @@
 
 pub mod change;
 pub mod clock_guard;
+pub mod content;
 pub mod decide;
 pub mod ledger;
 pub mod ports;
 pub mod remembered;
+pub mod render;
 pub mod report;
+pub mod route;
 pub mod seq;
 pub mod settings;
 pub mod window;
 
 pub use change::{Change, ContentHash, DeleteReason, Op, Origin, Payload};
+pub use content::ContentHasher;
 pub use ledger::{LedgerRow, Pass, RowState, Span};
 pub use ports::{Sink, SinkError, Source, SourceError, Store, StoreError};
 pub use remembered::{Remembered, RememberedKey, RequestNumber};

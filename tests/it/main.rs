@@ -5,6 +5,7 @@ mod config;
 mod e2e;
 mod marc;
 mod ops;
+mod privacy;
 mod resilience;
 mod sierra;
 mod simulator;

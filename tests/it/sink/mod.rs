@@ -1,1 +1,4 @@
-//! (stub)
+//! The sinks and their events.
+
+pub(crate) mod changes;
+mod event;
