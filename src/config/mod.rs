@@ -19,6 +19,9 @@ mod sections;
 mod settings;
 pub mod unbuilt;
 
+/// The commented sample that `init` writes: every key with its default.
+pub const SAMPLE: &str = include_str!("sample.toml");
+
 pub use env::Environment;
 pub use load::{DEFAULT_FILES, load};
 pub use path::KeyPath;

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use crate::config::document::Value;
 use crate::config::kind::FilePath;
 use crate::config::problem::Place;
-use crate::config::section::Section;
+use crate::config::section::{Section, Written};
 use crate::secret::Secret;
 
 /// No secret is longer; a larger file is some other file.
@@ -28,62 +28,52 @@ pub(super) struct SecretKeys {
     pub(super) about: &'static str,
 }
 
-/// Reads a secret: environment before file before systemd credential. `None` when it is nowhere, or after a problem.
-pub(super) fn read(section: &mut Section<'_>, keys: &SecretKeys) -> Found {
-    let file = section.optional(keys.file, &FilePath, keys.about);
-    if section.is_written(keys.file)
-        && file.is_none()
-        && section
-            .reading()
-            .document
-            .node(&section.key(keys.file))
-            .is_some_and(|node| !matches!(&node.value, Value::Text(text) | Value::Untyped(text) if text.is_empty()))
-    {
-        return Found::Refused;
-    }
-    if let Some(node) = section.raw(keys.name) {
-        let variable = section.key(keys.name).variable();
-        match (&node.place, &node.value) {
-            (Place::Environment(_), Value::Untyped(text)) if !text.is_empty() => {
-                return Found::Secret(Secret::new(text.clone()));
-            }
-            (Place::Environment(_), _) => {}
-            (Place::Flag, _) => {
-                let message = "a secret is never given as a flag, where others can read it in the list of processes";
-                section.refuse(keys.name, message, format!("use {} or {variable}", keys.file));
-                return Found::Refused;
-            }
-            _ => {
-                let hint = format!("put it into a file of its own, named by {}, or into {variable}", keys.file);
-                section.refuse(keys.name, "a secret does not belong into this file", hint);
-                return Found::Refused;
-            }
-        }
+/// Reads a secret: environment before file before systemd credential.
+pub(super) fn read(section: &mut Section<'_>, keys: &SecretKeys) -> Written<Secret> {
+    let file = match section.written(keys.file, &FilePath, keys.about) {
+        Written::Good(path) => Some(path),
+        Written::Absent => None,
+        Written::Refused => return Written::Refused,
+    };
+    match of_environment(section, keys) {
+        Written::Absent => {}
+        found => return found,
     }
     let credentials = section.reading().environment.credentials();
     let credential = credentials.map(|directory| directory.join(section.key(keys.name).to_string()));
     let (path, key) = match (file, credential.filter(|path| path.exists())) {
         (Some(path), _) => (path, keys.file),
         (None, Some(path)) => (path, keys.name),
-        (None, None) => return Found::Nowhere,
+        (None, None) => return Written::Absent,
     };
     match read_file(&path, credentials) {
-        Ok(secret) => Found::Secret(secret),
+        Ok(secret) => Written::Good(secret),
         Err(refusal) => {
             section.refuse(key, refusal.message, refusal.hint);
-            Found::Refused
+            Written::Refused
         }
     }
 }
 
-/// What came of looking for a secret.
-pub(super) enum Found {
-    /// It is there.
-    Secret(Secret),
-    /// It is nowhere.
-    Nowhere,
-    /// It cannot be used; a problem was noted.
-    Refused,
+/// The secret itself where a variable gives it. In the file or a flag it is refused.
+fn of_environment(section: &mut Section<'_>, keys: &SecretKeys) -> Written<Secret> {
+    let Some(node) = section.unnamed(keys.name) else { return Written::Absent };
+    let variable = section.key(keys.name).variable();
+    let (message, hint) = match (&node.place, &node.value) {
+        (Place::Environment(_), Value::Untyped(text)) if text.is_empty() => return Written::Absent,
+        (Place::Environment(_), Value::Untyped(text)) => return Written::Good(Secret::new(text.clone())),
+        (Place::Environment(_), _) => ("a table does not fit here", format!("set {variable} to the secret itself")),
+        (Place::Flag, _) => (
+            "a secret is never given as a flag, where others can read it in the list of processes",
+            format!("use {} or {variable}", keys.file),
+        ),
+        _ => (
+            "a secret does not belong in this file",
+            format!("put it into a file of its own, named by {}, or into {variable}", keys.file),
+        ),
+    };
+    section.refuse(keys.name, message, hint);
+    Written::Refused
 }
 
 struct Refusal {

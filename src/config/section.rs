@@ -41,6 +41,17 @@ pub(super) struct Section<'r> {
     pattern: KeyPath,
     table: Option<&'r Table>,
     asked: BTreeSet<&'static str>,
+    unnamed: BTreeSet<&'static str>,
+}
+
+/// What is written under a key.
+pub(super) enum Written<T> {
+    /// Nothing, or an empty text.
+    Absent,
+    /// Something that does not do; the problem is noted.
+    Refused,
+    /// A value.
+    Good(T),
 }
 
 impl<'d> Reading<'d> {
@@ -62,6 +73,7 @@ impl<'d> Reading<'d> {
             pattern: KeyPath::root(),
             table: Some(&self.document.root),
             asked: BTreeSet::new(),
+            unnamed: BTreeSet::new(),
         }
     }
 
@@ -91,16 +103,26 @@ impl<'r> Section<'r> {
         })
     }
 
-    /// The value of `name`; `None` when it is absent or an empty text.
+    /// The value of `name`; `None` when it is absent or an empty text, or after a problem.
     pub(super) fn optional<K: Kind>(&mut self, name: &'static str, kind: &K, about: &str) -> Option<K::Read> {
+        match self.written(name, kind, about) {
+            Written::Good(value) => Some(value),
+            Written::Absent | Written::Refused => None,
+        }
+    }
+
+    /// What is written under `name`, which may be absent or an empty text.
+    pub(super) fn written<K: Kind>(&mut self, name: &'static str, kind: &K, about: &str) -> Written<K::Read> {
         let mut schema = kind.schema();
         if let Some(form) = schema.as_object_mut().and_then(|schema| schema.remove("pattern")) {
             let form = form.as_str().unwrap_or_default().to_owned();
             schema = serde_json::json!({"type": "string", "pattern": format!("^$|{form}")});
         }
         self.describe(name, schema, Some(serde_json::json!("")), false, about);
-        let node = self.node(name).filter(|node| !is_empty(node))?;
-        self.read(name, kind, node)
+        match self.node(name).filter(|node| !is_empty(node)) {
+            None => Written::Absent,
+            Some(node) => self.read(name, kind, node).map_or(Written::Refused, Written::Good),
+        }
     }
 
     /// The value of `name`, which must be there; `None` after a problem.
@@ -148,9 +170,9 @@ impl<'r> Section<'r> {
         self.node(name).is_some()
     }
 
-    /// The node of `name`; it counts as asked for.
-    pub(super) fn raw(&mut self, name: &'static str) -> Option<&'r Node> {
-        self.asked.insert(name);
+    /// The node of `name`, a key that has no place in the file: it counts as asked for and is never suggested.
+    pub(super) fn unnamed(&mut self, name: &'static str) -> Option<&'r Node> {
+        self.unnamed.insert(name);
         self.node(name)
     }
 
@@ -210,7 +232,7 @@ impl<'r> Section<'r> {
     /// Reports every key of the table that nobody asked for. Values are not shown: a misspelt key may hold a secret.
     pub(super) fn finish(self) {
         for (name, node) in self.table.into_iter().flatten() {
-            if self.asked.contains(name.as_str()) {
+            if self.asked.contains(name.as_str()) || self.unnamed.contains(name.as_str()) {
                 continue;
             }
             let key = self.key(name);
@@ -257,6 +279,7 @@ impl<'r> Section<'r> {
             pattern: self.pattern.child(pattern),
             table,
             asked: BTreeSet::new(),
+            unnamed: BTreeSet::new(),
         }
     }
 

@@ -20,7 +20,7 @@ pub struct Unbuilt {
 pub const UNBUILT: &[Unbuilt] = &[
     Unbuilt { key: "sinks.*.type", values: &["postgres", "nats", "webhook"], instead: "built are file and stdout" },
     Unbuilt { key: "sinks.*.format", values: &["mrc", "marc-json"], instead: "built are ndjson and marcxml" },
-    Unbuilt { key: "sinks.*.compress", values: &["gzip", "zstd"], instead: "built is none" },
+    Unbuilt { key: "sinks.*.compress", values: &["gzip", "zstd"], instead: "leave it out or write \"none\"" },
     Unbuilt { key: "streams.*.cron", values: &[], instead: "use interval" },
     Unbuilt { key: "streams.*.zone", values: &[], instead: "use interval" },
     Unbuilt { key: "streams.*.late_sweep", values: &["daily", "weekly"], instead: "leave it out or write \"off\"" },

@@ -14,7 +14,10 @@ impl Kind for IntegerIn {
     type Read = u32;
 
     fn read(&self, value: &Value) -> Result<u32, Vec<Wrong>> {
-        let hint = format!("write a whole number from {} to {}", self.0.start(), self.0.end());
+        let hint = match (self.0.start(), self.0.end()) {
+            (only, end) if only == end => format!("write {only}"),
+            (start, end) => format!("write a whole number from {start} to {end}"),
+        };
         let number = match value {
             Value::Integer(number) => Some(*number),
             Value::Untyped(text) => text.trim().parse().ok(),

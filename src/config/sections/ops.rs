@@ -3,8 +3,8 @@
 use std::net::SocketAddr;
 
 use crate::config::kind::{DurationIn, OneOf, TextAs};
-use crate::config::secrets::{self, Found, SecretKeys};
-use crate::config::section::Section;
+use crate::config::secrets::{self, SecretKeys};
+use crate::config::section::{Section, Written};
 use crate::ops::settings::{AlertSettings, OpsSettings};
 
 const LISTEN: TextAs<SocketAddr> = TextAs {
@@ -33,9 +33,9 @@ pub(in crate::config) fn read(root: &mut Section<'_>) -> OpsSettings {
         "Where the ops endpoint listens. Any address but loopback needs a token.",
     );
     let (token, is_refused) = match secrets::read(&mut section, &TOKEN) {
-        Found::Secret(token) => (Some(token), false),
-        Found::Nowhere => (None, false),
-        Found::Refused => (None, true),
+        Written::Good(token) => (Some(token), false),
+        Written::Absent => (None, false),
+        Written::Refused => (None, true),
     };
     if !listen.ip().is_loopback() && token.is_none() && !is_refused {
         let hint = "set token_file, or listen on 127.0.0.1";

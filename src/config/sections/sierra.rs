@@ -6,8 +6,9 @@ use jiff::tz::TimeZone;
 use reqwest::Url;
 
 use crate::config::kind::{DurationIn, FilePath, Text, TextAs};
-use crate::config::secrets::{self, Found, SecretKeys};
-use crate::config::section::Section;
+use crate::config::nearest::nearest;
+use crate::config::secrets::{self, SecretKeys};
+use crate::config::section::{Section, Written};
 use crate::sierra::SierraSettings;
 
 const BASE_URL: TextAs<String> = TextAs {
@@ -17,11 +18,8 @@ const BASE_URL: TextAs<String> = TextAs {
     pattern: "^https?://[^/?#@]+/([^?#]+/)?v[0-9]+/?$",
 };
 
-const ZONE: TextAs<TimeZone> = TextAs {
-    parse: zone,
-    hint: "write an IANA name such as America/New_York; on a slim container, install tzdata",
-    pattern: "^[A-Za-z0-9_+/-]+$",
-};
+const ZONE: TextAs<TimeZone> =
+    TextAs { parse: zone, hint: "write an IANA name such as America/New_York", pattern: "^[A-Za-z0-9_+/-]+$" };
 
 const PROXY: TextAs<String> = TextAs {
     parse: proxy,
@@ -55,9 +53,9 @@ pub(in crate::config) fn read(root: &mut Section<'_>) -> Option<SierraSettings> 
     );
     let client_key = section.required("client_key", &Text, "The API key.");
     let client_secret = match secrets::read(&mut section, &CLIENT_SECRET) {
-        Found::Secret(secret) => Some(secret),
-        Found::Refused => None,
-        Found::Nowhere => {
+        Written::Good(secret) => Some(secret),
+        Written::Refused => None,
+        Written::Absent => {
             let variable = section.key(CLIENT_SECRET.name).variable();
             let hint = format!("set client_secret_file to a file that holds it, or set {variable}");
             section.refuse(CLIENT_SECRET.name, "is missing", hint);
@@ -142,7 +140,12 @@ fn is_loopback(url: &Url) -> bool {
 }
 
 fn zone(text: &str) -> Result<TimeZone, String> {
-    TimeZone::get(text).map_err(|_| format!("{text:?} is not a known time zone"))
+    TimeZone::get(text).map_err(|_| {
+        let names: Vec<String> = jiff::tz::db().available().map(|name| name.to_string()).collect();
+        let near = nearest(text, names.iter().map(String::as_str));
+        let near = near.map_or_else(String::new, |near| format!(" (did you mean {near:?}?)"));
+        format!("{text:?} is not a known time zone{near}")
+    })
 }
 
 #[cfg(test)]

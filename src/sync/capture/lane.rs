@@ -14,8 +14,8 @@ use crate::clock::SharedClock;
 use crate::record::Stream;
 use crate::sync::LedgerRow;
 use crate::sync::observer::{Event, SharedObserver};
-use crate::sync::positions::Positions;
 use crate::sync::ports::{Answer, PageQuery, Source};
+use crate::sync::positions::Positions;
 use crate::sync::settings::StreamSettings;
 use crate::sync::store_handle::StoreHandle;
 
