@@ -10,6 +10,7 @@ pub mod error;
 mod lane;
 pub mod map;
 mod quarantine;
+
 pub mod pass;
 mod refetch;
 mod rows;
@@ -18,6 +19,7 @@ pub mod tripwire;
 mod walk;
 
 pub use lane::Lane;
+pub(in crate::sync) use quarantine::fingerprint;
 
 /// The reason of a bib that came without MARC (BR-048).
 pub const NO_MARC: &str = "no-marc: the entry has no varFields, also when asked for again";

@@ -76,7 +76,10 @@ mod tests {
     fn the_sink_furthest_behind_is_named_and_at_last_detached() {
         let sinks = [sink("slow", 1, true, Detach), sink("fast", 9, true, Detach), sink("done", 9, false, Hold)];
         let filling = judge(80, 100, &sinks);
-        assert_eq!((filling.filling.as_slice(), filling.detach.len(), filling.hold), (&["slow".to_owned()][..], 0, false));
+        assert_eq!(
+            (filling.filling.as_slice(), filling.detach.len(), filling.hold),
+            (&["slow".to_owned()][..], 0, false)
+        );
         let full = judge(100, 100, &sinks);
         assert_eq!((full.detach.as_slice(), full.hold), (&["slow".to_owned()][..], false));
     }

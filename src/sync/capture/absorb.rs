@@ -98,8 +98,11 @@ pub fn absorb(
 ) -> Result<Absorbed, AbsorbError> {
     let (last_id, captured) = (batch.last_id, batch.captured);
     let mut hasher = mapper.hasher();
-    let judged: Vec<(Result<Mapped, Refused>, RequestNumber, RequestNumber)> =
-        batch.arrivals.into_iter().map(|arrival| (mapper.map(arrival.entry, &mut hasher), arrival.sent, arrival.answered)).collect();
+    let judged: Vec<(Result<Mapped, Refused>, RequestNumber, RequestNumber)> = batch
+        .arrivals
+        .into_iter()
+        .map(|arrival| (mapper.map(arrival.entry, &mut hasher), arrival.sent, arrival.answered))
+        .collect();
     tripwire.check(judged.len(), judged.iter().filter(|(mapped, ..)| mapped.is_err()).count())?;
 
     let before = Before::read(store, row.stream, &judged)?;

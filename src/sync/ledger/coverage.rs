@@ -98,22 +98,22 @@ pub fn gap_of(row: &LedgerRow) -> Gap {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub(in crate::sync) mod tests {
     use super::*;
     use crate::record::RecordNumber;
 
     /// The moment `minutes` after the pin of [`load`].
-    pub(in crate::sync::ledger) fn minute(minutes: i64) -> Timestamp {
+    pub(in crate::sync) fn minute(minutes: i64) -> Timestamp {
         let pin: Timestamp = "2026-01-05T10:00:00Z".parse().expect("a timestamp");
         pin + jiff::SignedDuration::from_mins(minutes)
     }
 
-    pub(in crate::sync::ledger) fn load(state: RowState) -> LedgerRow {
+    pub(in crate::sync) fn load(state: RowState) -> LedgerRow {
         let span = Span::Ids { from: RecordNumber::new(1), to: None, pinned: minute(0) };
         LedgerRow { state, ..LedgerRow::opened(1, Stream::Bibs, Pass::Load, span, minute(0)) }
     }
 
-    pub(in crate::sync::ledger) fn row(id: u64, from: i64, to: i64, state: RowState) -> LedgerRow {
+    pub(in crate::sync) fn row(id: u64, from: i64, to: i64, state: RowState) -> LedgerRow {
         let span = Span::Time(Window::new(minute(from), minute(to)).expect("a window"));
         LedgerRow { state, ..LedgerRow::opened(id, Stream::Bibs, Pass::Update, span, minute(to)) }
     }
@@ -131,8 +131,7 @@ pub(super) mod tests {
     /// BR-007: overlapping edges are no holes, in whatever order the rows stand.
     #[test]
     fn overlapping_windows_leave_no_hole_in_any_order() {
-        let rows =
-            [row(2, 8, 18, Done), load(Done), row(4, 5, 9, Done), row(3, 18, 28, Done), row(1, 0, 10, Done)];
+        let rows = [row(2, 8, 18, Done), load(Done), row(4, 5, 9, Done), row(3, 18, 28, Done), row(1, 0, 10, Done)];
         let covered = coverage(&rows);
         assert_eq!((covered.holes, covered.watermark), (Vec::new(), Some(minute(28))));
         assert_eq!(gaps(&rows), Vec::new());
@@ -146,10 +145,10 @@ pub(super) mod tests {
         rows.push(load(Done));
         assert_eq!(coverage(&rows).watermark, Some(minute(20)));
         assert_eq!(gaps(&rows).len(), 1);
-        assert_eq!((gaps(&rows)[0].from.as_str(), gaps(&rows)[0].to.as_str()), (
-            minute(10).to_string().as_str(),
-            minute(25).to_string().as_str()
-        ));
+        assert_eq!(
+            (gaps(&rows)[0].from.as_str(), gaps(&rows)[0].to.as_str()),
+            (minute(10).to_string().as_str(), minute(25).to_string().as_str())
+        );
         rows[4].state = Done;
         assert_eq!((coverage(&rows).watermark, gaps(&rows)), (Some(minute(100)), Vec::new()));
     }
