@@ -10,7 +10,7 @@ use crate::sync::{Seq, SinkError};
 #[derive(Debug, thiserror::Error)]
 pub enum SinkFault {
     /// The system refused to do something with a file.
-    #[error("{action} {}: {source}", path.display())]
+    #[error("{action} {}", path.display())]
     Io {
         /// What was tried, as in "write to".
         action: &'static str,
@@ -63,7 +63,7 @@ pub enum SinkFault {
         limit_bytes: usize,
     },
     /// Standard output cannot be written to.
-    #[error("write to standard output: {source}")]
+    #[error("write to standard output")]
     Stdout {
         /// The system's answer.
         #[source]
@@ -134,16 +134,16 @@ impl SinkFault {
 
 impl From<SinkFault> for SinkError {
     fn from(fault: SinkFault) -> Self {
-        Self {
-            disposition: fault.disposition(),
-            message: fault.to_string(),
-            hint: fault.hint(),
-            culprit: match &fault {
-                SinkFault::Oversize { seq, .. } => Some(*seq),
-                _ => None,
-            },
-            source: Some(Box::new(fault)),
-        }
+        let (disposition, hint, told) = (fault.disposition(), fault.hint(), fault.to_string());
+        // The message is all that status and alerts show, so it tells the cause as well.
+        let (message, culprit, source) = match fault {
+            SinkFault::Io { source, .. } | SinkFault::Stdout { source } => {
+                (format!("{told}: {source}"), None, Some(source.into()))
+            }
+            SinkFault::Oversize { seq, .. } => (told, Some(seq), None),
+            _ => (told, None, None),
+        };
+        Self { disposition, message, hint, culprit, source }
     }
 }
 

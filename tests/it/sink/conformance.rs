@@ -51,7 +51,7 @@ async fn every_sink_redelivers_after_a_lost_acknowledgement() {
 async fn every_sink_keeps_the_order_of_a_record_however_changes_are_batched() {
     let life = life();
     for kind in Kind::ALL {
-        for size in 1..=life.len() {
+        for size in [1, 2, 3, 5, 11] {
             for rotate_size in [1, 600, 1 << 30] {
                 let destination = Destination::new(kind).rotating_at(rotate_size);
                 let mut sink = destination.open();

@@ -37,7 +37,7 @@ pub(crate) struct Destination {
 
 impl Destination {
     pub(crate) fn new(kind: Kind) -> Self {
-        let directory = tempfile::tempdir().expect("a temporary directory");
+        let directory = temporary_directory();
         let settings = FileSettings {
             path: directory.path().join("out"),
             format: if kind == Kind::Marcxml { FileFormat::Marcxml } else { FileFormat::Ndjson },
@@ -183,6 +183,14 @@ impl Destination {
     pub(crate) fn manifest(&self) -> serde_json::Value {
         serde_json::from_slice(&fs::read(self.path().join("manifest.json")).expect("a manifest")).expect("JSON")
     }
+}
+
+/// In memory where the system has such a place: thousands of syncs take their time on a disk, and no test here can
+/// cut the power.
+fn temporary_directory() -> tempfile::TempDir {
+    let in_memory = Path::new("/dev/shm");
+    let made = if in_memory.is_dir() { tempfile::tempdir_in(in_memory) } else { tempfile::tempdir() };
+    made.or_else(|_| tempfile::tempdir()).expect("a temporary directory")
 }
 
 /// The record number and title of each record of a collection, read strictly.
