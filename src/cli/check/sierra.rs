@@ -89,3 +89,16 @@ fn failed(probe: &str, error: &SourceError) -> ProbeLine {
     let hint = Some(error.hint.clone()).filter(|hint| !hint.is_empty());
     ProbeLine::bad(probe, error.message.clone(), hint, Exit::of_source(error.kind))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_that_is_off_is_noted_and_stops_nothing() {
+        assert_eq!(offset(60).hint, None);
+        let line = offset(-300);
+        assert!(line.ok && line.hint.is_some());
+        assert_eq!(line.message, "Sierra's clock is 300 s behind this machine's");
+    }
+}
