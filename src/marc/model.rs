@@ -30,7 +30,9 @@ pub struct Record {
 pub const MAX_TEXT_BYTES: usize = 64 << 20;
 
 /// One field of a [`Record`].
-#[derive(Clone, Copy, PartialEq, Eq)]
+///
+/// The order of fields is by tag first; beyond that it means nothing and only serves comparisons.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Field<'a> {
     /// A control field (`00X`).
     Control {
@@ -278,6 +280,29 @@ impl Record {
         Ok(findings)
     }
 
+    /// Takes text that is legal but for the delimiters around the parts that will be adopted; `None` if it is too long.
+    pub(super) fn adopt_text(&mut self, text: &str) -> Option<()> {
+        if text.len() > MAX_TEXT_BYTES {
+            return None;
+        }
+        self.text.clear();
+        self.text.push_str(text);
+        Some(())
+    }
+
+    /// Makes a control field of a part of the adopted text.
+    pub(super) fn adopt_control(&mut self, tag: Tag, start: usize, end: usize) -> Option<()> {
+        let (start, end) = (u32::try_from(start).ok()?, u32::try_from(end).ok()?);
+        self.fields.push(FieldSpan { tag, indicators: [Indicator::BLANK; 2], start, end });
+        Some(())
+    }
+
+    /// Makes a subfield of a part of the adopted text, for [`Record::close_data`].
+    pub(super) fn adopt_subfield(&mut self, code: SubfieldCode, start: usize, end: usize) -> Option<()> {
+        self.subfields.push(SubfieldSpan { code, start: u32::try_from(start).ok()?, end: u32::try_from(end).ok()? });
+        Some(())
+    }
+
     /// How many subfields there are: the `first` of the field that comes next.
     pub(super) fn subfield_count(&self) -> usize {
         self.subfields.len()
@@ -343,6 +368,18 @@ impl PartialEq for Subfields<'_> {
 }
 
 impl Eq for Subfields<'_> {}
+
+impl PartialOrd for Subfields<'_> {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Subfields<'_> {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.iter().cmp(other.iter())
+    }
+}
 
 impl PartialEq for Record {
     /// Same leader but for its lengths, same fields in the same order.

@@ -25,11 +25,6 @@ pub(super) struct Findings {
 }
 
 impl Findings {
-    /// Whether there is nothing to report.
-    pub(super) fn is_empty(&self) -> bool {
-        self.illegal == 0 && self.damaged == 0
-    }
-
     /// For people: `3 characters: U+0007, U+FFFE`.
     pub(super) fn describe_illegal(&self) -> String {
         let plural = if self.illegal == 1 { "" } else { "s" };
@@ -140,7 +135,7 @@ mod tests {
     fn damage_that_came_in_is_seen_and_left_as_it_is() {
         let (text, findings) = clean("caf\u{fffd}", OnIllegal::Drop);
         assert_eq!((text.as_str(), findings.damaged, findings.illegal), ("caf\u{fffd}", 1, 0));
-        assert!(clean("ｆｕｌｌ　ｗｉｄｔｈ", OnIllegal::Drop).1.is_empty());
+        assert!(clean("ｆｕｌｌ　ｗｉｄｔｈ", OnIllegal::Drop).1 == Findings::default());
     }
 
     #[test]

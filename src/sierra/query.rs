@@ -16,11 +16,11 @@ use crate::sync::Window;
 use crate::sync::ports::{FieldSet, PageFilter, PageQuery};
 
 /// Most entries one page may hold (sierra-api.md §2.2).
-pub const MAX_LIMIT: u32 = 2000;
+pub(super) const MAX_LIMIT: u32 = 2000;
 
 /// Most record numbers of an explicit list: 700 of eight digits stay under the 8 KiB that Apache and Tomcat allow a
 /// request line by default.
-pub const MAX_IDS: usize = 700;
+pub(super) const MAX_IDS: usize = 700;
 
 /// What the engine needs of every record, whatever the configuration asks for (BR-015).
 const ALWAYS: [&str; 6] = ["id", "updatedDate", "createdDate", "deletedDate", "deleted", "suppressed"];

@@ -8,20 +8,20 @@ use bytes::Bytes;
 use futures_util::future::BoxFuture;
 
 use super::reply::{Delivery, Reply};
-use super::shared::SharedSimulator;
+use super::shared::{Connection, SharedSimulator};
 use crate::sierra::transport::{SendOptions, Transport, TransportError, TransportErrorKind};
 
 /// A client's way to the simulator. It has one connection that it keeps using, like a pool of one.
 #[derive(Debug)]
 pub struct InProcess {
     simulator: SharedSimulator,
-    connection: AtomicU64,
+    /// The number of the kept connection; nought when none is open.
+    kept: AtomicU64,
 }
 
 impl InProcess {
     pub(super) fn new(simulator: SharedSimulator) -> Self {
-        let connection = AtomicU64::new(simulator.open_connection());
-        Self { simulator, connection }
+        Self { simulator, kept: AtomicU64::new(0) }
     }
 
     async fn exchange(
@@ -29,11 +29,7 @@ impl InProcess {
         request: http::Request<Bytes>,
         options: SendOptions,
     ) -> Result<http::Response<Bytes>, TransportError> {
-        let connection = if options.fresh_connection {
-            self.simulator.open_connection()
-        } else {
-            self.connection.load(Ordering::Relaxed)
-        };
+        let connection = self.connect(options.fresh_connection);
         let (reply, _under_way) = self.simulator.handle(&request, connection);
         tokio::time::sleep(reply.delay).await;
         self.deliver(reply, options).await
@@ -43,14 +39,14 @@ impl InProcess {
         let body_length = reply.response.body().len();
         match reply.delivery {
             Delivery::Whole => {}
-            Delivery::WholeThenClosed => self.reconnect(),
+            Delivery::WholeThenClosed => self.disconnect(),
             Delivery::Never => std::future::pending().await,
             Delivery::Reset | Delivery::Cut { .. } => {
-                self.reconnect();
+                self.disconnect();
                 return Err(failed(TransportErrorKind::Closed));
             }
             Delivery::Refused => {
-                self.reconnect();
+                self.disconnect();
                 return Err(failed(TransportErrorKind::Connect));
             }
             Delivery::Slow { bytes_per_second } => {
@@ -64,8 +60,20 @@ impl InProcess {
         Ok(reply.response)
     }
 
-    fn reconnect(&self) {
-        self.connection.store(self.simulator.open_connection(), Ordering::Relaxed);
+    fn connect(&self, fresh: bool) -> Connection {
+        let kept = self.kept.load(Ordering::Relaxed);
+        if kept > 0 && !fresh {
+            return Connection { number: kept, is_reused: true };
+        }
+        let number = self.simulator.open_connection();
+        if !fresh {
+            self.kept.store(number, Ordering::Relaxed);
+        }
+        Connection { number, is_reused: false }
+    }
+
+    fn disconnect(&self) {
+        self.kept.store(0, Ordering::Relaxed);
     }
 }
 

@@ -4,12 +4,17 @@
 //! the client is not wrong here too; both are held to `fixtures/sierra`. It never talks to a real Sierra.
 
 mod api;
+mod dates;
+mod faults;
 mod in_process;
 mod invention;
 mod journal;
 mod json;
 mod kind;
+mod latency;
+mod limits;
 mod reply;
+mod respond;
 mod shared;
 #[expect(clippy::module_inception, reason = "the module is named for what it holds, as every other one is")]
 mod simulator;
@@ -18,9 +23,12 @@ mod switches;
 mod world;
 
 pub use api::{Access, Endpoint, Permission, Refusal};
+pub use faults::{Fault, FaultId, Garble, PlannedFault, Unauthorized, When};
 pub use in_process::InProcess;
 pub use journal::{Call, Journal};
 pub use kind::Kind;
+pub use latency::Latency;
+pub use limits::{Counting, Dialect, EndpointLimit, RateLimit, Reset, RetryAfter};
 pub use reply::{Delivery, Reply};
 pub use shared::SharedSimulator;
 pub use simulator::{Arrival, BASE_PATH, Simulator};

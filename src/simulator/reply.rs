@@ -9,7 +9,7 @@ use super::api::Endpoint;
 /// What a transport is to do with a request.
 #[derive(Debug)]
 pub struct Reply {
-    /// The answer. Its `Content-Length` is that of the whole body, however much of it is sent.
+    /// The answer. Its length is that of the whole body, however much of it is sent.
     pub response: http::Response<Bytes>,
     /// Time before the first byte.
     pub delay: Duration,
@@ -44,4 +44,11 @@ pub enum Delivery {
         /// Bytes a second, at least one.
         bytes_per_second: u64,
     },
+}
+
+impl Delivery {
+    /// Whether the caller ever learns the status.
+    pub(crate) fn brings_an_answer(self) -> bool {
+        matches!(self, Self::Whole | Self::WholeThenClosed | Self::Slow { .. })
+    }
 }

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 
+use super::faults::{FaultId, PlannedFault};
 use super::in_process::InProcess;
 use super::reply::Reply;
 use super::simulator::{Arrival, Simulator};
@@ -26,12 +27,16 @@ impl SharedSimulator {
         Self { simulator: Arc::new(Mutex::new(simulator)), clock, connections: Arc::new(AtomicU64::new(0)) }
     }
 
-    /// Looks at the simulator or changes it. The library is moved to now first.
+    /// Looks at the simulator or changes it. It is moved to now first.
     pub fn with<T>(&self, act: impl FnOnce(&mut Simulator) -> T) -> T {
         let mut simulator = self.lock();
-        let now = simulator.sierra_now(self.clock.now());
-        simulator.world.tick(now);
+        simulator.advance(self.clock.now());
         act(&mut simulator)
+    }
+
+    /// Plans a fault from now on.
+    pub fn plan(&self, fault: impl Into<PlannedFault>) -> FaultId {
+        self.with(|simulator| simulator.plan(fault))
     }
 
     /// Looks at the library or changes it.
@@ -45,15 +50,18 @@ impl SharedSimulator {
         InProcess::new(self.clone())
     }
 
-    /// A number for a new connection.
+    /// A number for a new connection, from one.
     pub(crate) fn open_connection(&self) -> u64 {
-        self.connections.fetch_add(1, Ordering::Relaxed)
+        1 + self.connections.fetch_add(1, Ordering::Relaxed)
     }
 
     /// Hands a request in. The call counts as under way until the returned guard is dropped.
-    pub(crate) fn handle(&self, request: &http::Request<Bytes>, connection: u64) -> (Reply, UnderWay) {
+    pub(crate) fn handle(&self, request: &http::Request<Bytes>, connection: Connection) -> (Reply, UnderWay) {
         let mut simulator = self.lock();
-        let reply = simulator.handle(request, Arrival { now: self.clock.now(), connection });
+        let reply = simulator.handle(
+            request,
+            Arrival { now: self.clock.now(), connection: connection.number, is_reused: connection.is_reused },
+        );
         let under_way = UnderWay { simulator: self.clone(), call: reply.call, endpoint: reply.endpoint };
         (reply, under_way)
     }
@@ -62,6 +70,15 @@ impl SharedSimulator {
         // A caller that panicked in `with` has failed its test already; others may still look.
         self.simulator.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The connection that a call comes on.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Connection {
+    /// Its number.
+    pub(crate) number: u64,
+    /// Whether an earlier call came on it.
+    pub(crate) is_reused: bool,
 }
 
 /// A call that is not over yet.

@@ -1,23 +1,20 @@
-//! The whole stand-in: library, API, access, journal. Pure: a request and the time in, a reply out.
-
-use std::time::Duration;
+//! The whole stand-in: library, API, faults, limits, journal. Pure: a request and the time in, a reply out.
 
 use bytes::Bytes;
-use jiff::fmt::rfc2822::DateTimePrinter;
 use jiff::{SignedDuration, Timestamp};
 
-use super::api::{self, Access, Answer, ApiRequest, Endpoint, JSON, Refusal, Route, Tampering, Tokens};
+use super::api::{Access, ApiRequest, Endpoint, Exports, Tokens};
+use super::faults::{FaultId, Faults, PlannedFault, Sighting};
 use super::journal::{Call, Journal};
-use super::reply::{Delivery, Reply};
+use super::latency::Latency;
+use super::limits::{EndpointLimit, Quota, RateLimit, Throttle};
+use super::reply::Reply;
 use super::switches::Switches;
 use super::world::{LibrarySettings, World};
 use crate::seed::RootSeed;
 
 /// The path below which Sierra serves its API when nobody changed it.
 pub const BASE_PATH: &str = "/iii/sierra-api/v6";
-
-/// What `isRequestable` costs Sierra for each record (`sierra-api.md` §2.3).
-const SLOW_ENTRY: Duration = Duration::from_millis(73);
 
 /// How a request came in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,6 +23,8 @@ pub struct Arrival {
     pub now: Timestamp,
     /// A number for the connection; calls on one connection meet the same back-end.
     pub connection: u64,
+    /// Whether an earlier call came on that connection.
+    pub is_reused: bool,
 }
 
 /// A Sierra that is not one.
@@ -37,11 +36,17 @@ pub struct Simulator {
     pub switches: Switches,
     /// The key, its secret and its roles.
     pub access: Access,
+    /// How long answers take.
+    pub latency: Latency,
     /// What was asked so far.
     pub journal: Journal,
+    pub(super) tokens: Tokens,
+    pub(super) exports: Exports,
+    pub(super) faults: Faults,
+    pub(super) quota: Option<Quota>,
+    pub(super) throttles: Vec<Throttle>,
     base_path: String,
-    tokens: Tokens,
-    clock_step: SignedDuration,
+    now: Timestamp,
 }
 
 impl Simulator {
@@ -55,25 +60,92 @@ impl Simulator {
     #[must_use]
     pub fn of(world: World, seed: RootSeed) -> Self {
         Self {
+            now: world.now(),
             world,
             switches: Switches::default(),
             access: Access::default(),
+            latency: Latency::default(),
             journal: Journal::default(),
-            base_path: BASE_PATH.into(),
             tokens: Tokens::new(seed),
-            clock_step: SignedDuration::ZERO,
+            exports: Exports::default(),
+            faults: Faults::new(seed),
+            quota: None,
+            throttles: vec![Throttle::new(EndpointLimit::marc_export())],
+            base_path: BASE_PATH.into(),
         }
     }
 
-    /// Sierra's own idea of the time when it is `now` in truth.
-    #[must_use]
-    pub fn sierra_now(&self, now: Timestamp) -> Timestamp {
-        now.saturating_add(self.clock_step).unwrap_or(now)
+    /// Serves the API below another path than [`BASE_PATH`]; no slash at the end.
+    pub fn serve_below(&mut self, base_path: &str) {
+        base_path.trim_end_matches('/').clone_into(&mut self.base_path);
     }
 
-    /// Steps Sierra's clock, and with it `Date` and every stamp from here on.
+    /// The path below which the API is served.
+    #[must_use]
+    pub fn base_path(&self) -> &str {
+        &self.base_path
+    }
+
+    /// Moves the whole simulation to `now`.
+    pub fn advance(&mut self, now: Timestamp) {
+        self.now = self.now.max(now);
+        self.world.tick(self.now);
+    }
+
+    /// The true time that the simulation has reached.
+    #[must_use]
+    pub fn now(&self) -> Timestamp {
+        self.now
+    }
+
+    /// Steps Sierra's clock, and with it `Date` and every stamp from here on. Time itself goes on as before: tokens
+    /// and quota windows do not notice.
     pub fn step_clock(&mut self, by: SignedDuration) {
-        self.clock_step = self.clock_step.saturating_add(by);
+        self.world.step_clock(by);
+    }
+
+    /// Plans a fault from now on.
+    pub fn plan(&mut self, fault: impl Into<PlannedFault>) -> FaultId {
+        self.faults.plan(fault.into(), self.now)
+    }
+
+    /// Takes a fault off the plan.
+    pub fn cancel(&mut self, fault: FaultId) {
+        self.faults.cancel(fault);
+    }
+
+    /// Takes all faults off the plan.
+    pub fn cancel_all_faults(&mut self) {
+        self.faults.clear();
+    }
+
+    /// How many calls a planned fault has met.
+    #[must_use]
+    pub fn hits(&self, fault: FaultId) -> u64 {
+        self.faults.hits(fault)
+    }
+
+    /// Whether a planned fault can meet no later call.
+    #[must_use]
+    pub fn is_spent(&self, fault: FaultId) -> bool {
+        self.faults.is_spent(fault, self.now)
+    }
+
+    /// Sets the quota of the API key, with a fresh window, or lifts it.
+    pub fn limit_rate(&mut self, limit: Option<RateLimit>) {
+        self.quota = limit.map(Quota::new);
+    }
+
+    /// Replaces the limits per endpoint. At first there is one, the measured limit on exports of MARC.
+    pub fn limit_endpoints(&mut self, limits: impl IntoIterator<Item = EndpointLimit>) {
+        self.throttles = limits.into_iter().map(Throttle::new).collect();
+    }
+
+    /// Spends a call of the quota on behalf of somebody else who uses the same key. Tells whether it was granted;
+    /// without a quota everything is.
+    pub fn spend_as_another(&mut self) -> bool {
+        let now = self.now;
+        self.quota.as_mut().is_none_or(|quota| quota.take(now).is_granted)
     }
 
     /// Ends every token given out so far, as a restart of the server does.
@@ -87,19 +159,28 @@ impl Simulator {
         self.tokens.issued()
     }
 
+    /// How many export files nobody has deleted yet.
+    #[must_use]
+    pub fn export_files(&self) -> usize {
+        self.exports.len()
+    }
+
     /// Answers a request. Life up to now happens first; the journal notes the arrival. Whoever delivers the reply
     /// must call [`Simulator::finished`] once it is over, however it ended.
     pub fn handle(&mut self, http: &http::Request<Bytes>, arrival: Arrival) -> Reply {
-        self.world.tick(self.sierra_now(arrival.now));
+        self.advance(arrival.now);
         let base_path = self.base_path.clone();
         let request = ApiRequest::read(http, &base_path);
-        let call = self.arrived(&request, arrival);
-        let result = self.answer(&request, arrival.now, &Tampering::default());
-        let answer = result.unwrap_or_else(|refusal| self.refused(&refusal, &request));
-        self.journal.answered(call, Some(answer.status), answer.entries, None);
-        let delay = SLOW_ENTRY.saturating_mul(u32::try_from(answer.slow_entries).unwrap_or(u32::MAX));
-        let response = self.dressed(answer, arrival);
-        Reply { response, delay, delivery: Delivery::Whole, call, endpoint: request.route.endpoint() }
+        let endpoint = request.route.endpoint();
+        let (call, in_flight) = self.arrived(&request, arrival);
+        let sighting = Sighting { endpoint, parameters: &request.parameters, is_reused_connection: arrival.is_reused };
+        let meddling = self.faults.meet(&sighting, self.now, self.world.zone());
+        let answered = self.respond(&request, &meddling, arrival.connection);
+        let travels = meddling.delivery(answered.response.body().len());
+        let status = travels.brings_an_answer().then(|| answered.response.status().as_u16());
+        self.journal.answered(call, status, answered.entries, meddling.describe());
+        let delay = meddling.delay + self.latency.of(answered.entries, answered.slow_entries, in_flight);
+        Reply { response: answered.response, delay, delivery: travels, call, endpoint }
     }
 
     /// Notes that the reply to a call was delivered, or that its caller gave up.
@@ -107,12 +188,13 @@ impl Simulator {
         self.journal.finished(call, endpoint, now);
     }
 
-    fn arrived(&mut self, request: &ApiRequest<'_>, arrival: Arrival) -> u64 {
-        self.journal.arrived(Call {
+    fn arrived(&mut self, request: &ApiRequest<'_>, arrival: Arrival) -> (u64, usize) {
+        let endpoint = request.route.endpoint();
+        let call = self.journal.arrived(Call {
             number: 0,
             at: arrival.now,
             finished: None,
-            endpoint: request.route.endpoint(),
+            endpoint,
             method: request.http.method().to_string(),
             path: request.http.uri().path().to_owned(),
             parameters: request.parameters.clone(),
@@ -121,71 +203,7 @@ impl Simulator {
             fault: None,
             connection: arrival.connection,
             in_flight: 0,
-        })
+        });
+        (call, self.journal.in_flight(endpoint))
     }
-
-    fn answer(&mut self, request: &ApiRequest<'_>, now: Timestamp, tampering: &Tampering) -> Result<Answer, Refusal> {
-        if request.route == Route::Token {
-            return self.tokens.grant(&self.access, request, now);
-        }
-        if request.route == Route::Unknown {
-            return Ok(no_such_page());
-        }
-        let left = self.tokens.check(&self.access, &self.switches, request, now)?;
-        match request.route {
-            Route::Token | Route::Unknown => Ok(no_such_page()),
-            Route::TokenInfo => Ok(api::info(&self.access, left)),
-            Route::List(kind) => api::list(&self.world, &self.switches, request, kind, tampering),
-            Route::One(kind, id) => api::one(&self.world, &self.switches, request, kind, id),
-            Route::BadNumber(_) => Err(Refusal::documented(101).saying("Invalid parameter : id must be a number")),
-            Route::BibMarc(_) | Route::MarcExport | Route::MarcFile(_) | Route::MarcFiles => Ok(no_such_page()),
-        }
-    }
-
-    fn refused(&self, refusal: &Refusal, request: &ApiRequest<'_>) -> Answer {
-        let accepts_json = request.header(http::header::ACCEPT).is_some_and(|accept| accept.contains("json"));
-        let (body, content_type) = if self.switches.plain_text_errors && !accepts_json {
-            (refusal.plain_text(), "text/plain;charset=UTF-8")
-        } else {
-            (refusal.body(), JSON)
-        };
-        Answer { status: refusal.status, content_type, body: body.into_bytes(), entries: 0, slow_entries: 0 }
-    }
-
-    /// Puts on the headers that recorded answers carry (`sierra-api.md` §1.1).
-    fn dressed(&self, answer: Answer, arrival: Arrival) -> http::Response<Bytes> {
-        let container = 1 + arrival.connection % 2;
-        let date = http_date(self.sierra_now(arrival.now));
-        http::Response::builder()
-            .status(answer.status)
-            .header(http::header::DATE, date)
-            .header(http::header::SERVER, "Apache")
-            .header(http::header::CONTENT_TYPE, answer.content_type)
-            .header(http::header::VARY, "User-Agent")
-            .header(
-                http::header::SET_COOKIE,
-                format!("jcontainerId=.jcontainer-public{container}; path=/iii/sierra-api"),
-            )
-            .header(http::header::CONTENT_LENGTH, answer.body.len())
-            .body(Bytes::from(answer.body))
-            .expect("every status and header here is valid")
-    }
-}
-
-/// What Apache says of a path that nothing serves: a 404 that does not mean "no records".
-fn no_such_page() -> Answer {
-    let body = "<!DOCTYPE HTML PUBLIC \"-//IETF//DTD HTML 2.0//EN\">\n<html><head>\n<title>404 Not Found</title>\n</head>\
-                <body>\n<h1>Not Found</h1>\n<p>The requested URL was not found on this server.</p>\n</body></html>\n";
-    Answer {
-        status: 404,
-        content_type: "text/html; charset=iso-8859-1",
-        body: body.as_bytes().to_vec(),
-        entries: 0,
-        slow_entries: 0,
-    }
-}
-
-/// A date as HTTP writes it.
-pub(crate) fn http_date(stamp: Timestamp) -> String {
-    DateTimePrinter::new().timestamp_to_rfc9110_string(&stamp).expect("years of the simulation have four digits")
 }

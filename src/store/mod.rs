@@ -4,9 +4,13 @@
 //! and pure, in `order` and `backlog`. Nothing here knows Sierra, HTTP or any sink.
 
 mod backlog;
+pub mod disk;
+pub mod holder;
 pub mod memory;
 mod order;
 pub mod settings;
 
+pub use disk::SledStore;
+pub use holder::{Holder, StateLock};
 pub use memory::{MemoryStore, Step};
 pub use settings::StoreSettings;

@@ -138,7 +138,8 @@ mod tests {
     async fn after_a_restart_only_time_running_backwards_is_a_step() {
         let memory = ClockMemory { last_date: Some(at("2026-01-05T10:00:00Z")) };
         let now = Instant::now();
-        let forward = ClockGuard::new(memory).observe(Some(at("2026-01-09T10:00:00Z")), at("2026-01-09T10:00:00Z"), now);
+        let forward =
+            ClockGuard::new(memory).observe(Some(at("2026-01-09T10:00:00Z")), at("2026-01-09T10:00:00Z"), now);
         assert_eq!(forward.step, None);
         let back = ClockGuard::new(memory).observe(Some(at("2026-01-05T09:00:00Z")), at("2026-01-09T10:00:00Z"), now);
         assert_eq!(back, SierraTime { now: at("2026-01-05T09:00:00Z"), step: Some(SignedDuration::from_secs(-3600)) });

@@ -136,7 +136,9 @@ fn is_stale(known: &Remembered, reading: &Reading, rules: Rules) -> bool {
 
 fn live(known: Option<RememberedState>, hash: ContentHash, rules: Rules) -> Verdict {
     match known {
-        Some(RememberedState::Live { hash: stored, filtered: false, .. }) if stored == hash && !rules.emit_unchanged => {
+        Some(RememberedState::Live { hash: stored, filtered: false, .. })
+            if stored == hash && !rules.emit_unchanged =>
+        {
             Verdict::Unchanged
         }
         _ => Verdict::Upsert,
@@ -303,10 +305,10 @@ mod tests {
         ];
         assert_eq!(verdicts(&readings), [Verdict::Upsert, filtered, Verdict::Unchanged, Verdict::Upsert]);
         // Never inside: no sink ever hears of it, not even when it is deleted.
-        assert_eq!(verdicts(&[read(1, 2, outside(SAME)), read(3, 4, gone())]), [
-            Verdict::Unchanged,
-            Verdict::DeletedUnseen
-        ]);
+        assert_eq!(
+            verdicts(&[read(1, 2, outside(SAME)), read(3, 4, gone())]),
+            [Verdict::Unchanged, Verdict::DeletedUnseen]
+        );
         assert_eq!(verdicts(&[readings[0], read(2, 3, gone()), read(4, 5, outside(NEW))])[2], Verdict::Unchanged);
     }
 

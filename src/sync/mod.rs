@@ -3,18 +3,26 @@
 //! `sync` does not know HTTP, sled or SQL: it owns the traits [`Source`], [`Store`] and [`Sink`], and the adapters
 //! implement them.
 
+pub mod backpressure;
+pub mod capture;
 pub mod change;
 pub mod clock_guard;
 pub mod content;
 pub mod decide;
+pub mod fullness;
 pub mod ledger;
+pub mod observer;
 pub mod ports;
+pub mod positions;
+pub mod published;
 pub mod remembered;
 pub mod render;
 pub mod report;
 pub mod route;
 pub mod seq;
 pub mod settings;
+pub mod store_handle;
+pub mod timekeeper;
 pub mod window;
 
 pub use change::{Change, ContentHash, DeleteReason, Op, Origin, Payload};

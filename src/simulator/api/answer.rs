@@ -1,7 +1,7 @@
 //! An answer before headers are put on it.
 
 /// What an endpoint answers when it does not refuse.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Answer {
     /// The status, 200 unless said otherwise.
     pub(crate) status: u16,

@@ -27,7 +27,7 @@ pub(crate) fn list(
     kind: Kind,
     tampering: &Tampering,
 ) -> Result<Answer, Refusal> {
-    let query = Query::read(request, kind, switches)?;
+    let query = Query::read(request, kind, switches, &[])?;
     match kind {
         Kind::Bibs => page(world, &world.bibs, switches, &query, tampering),
         Kind::Items => page(world, &world.items, switches, &query, tampering),
@@ -83,7 +83,8 @@ fn page<R: Served + Filtered + Clone>(
     let mut entries: Vec<(u64, &Slot<R>)> = matches.by_ref().take(query.limit).collect();
     let rest = if switches.total == Total::AllMatches { matches.count() } else { 0 };
     tampering.rearrange(&mut entries);
-    if let Some(refusal) = tampering.poisoned_by(R::KIND, entries.iter().map(|(id, _)| *id)) {
+    let only_ids = query.fields.is_numbers_only();
+    if let Some(refusal) = tampering.poisoned_by(R::KIND, entries.iter().map(|(id, _)| *id), only_ids) {
         return Err(refusal);
     }
     if entries.is_empty() {
@@ -104,7 +105,7 @@ fn page<R: Served + Filtered + Clone>(
     out.push_str("\"entries\":");
     let count = entries.len();
     push_array(&mut out, entries, |out, (id, slot)| {
-        if !tampering.push_instead(R::KIND, id, out) {
+        if only_ids || !tampering.push_instead(R::KIND, id, slot, out) {
             push_entry(id, slot, &form, out);
         }
     });

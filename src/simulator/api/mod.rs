@@ -5,6 +5,7 @@
 
 mod answer;
 mod list;
+mod marc;
 mod query;
 mod refusal;
 mod request;
@@ -18,6 +19,7 @@ pub use token::{Access, Permission};
 
 pub(crate) use answer::{Answer, JSON};
 pub(crate) use list::{list, one};
+pub(crate) use marc::{Exports, single};
 pub(crate) use request::{ApiRequest, Route};
 pub(crate) use tamper::Tampering;
 pub(crate) use token::{Tokens, info};

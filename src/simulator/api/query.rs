@@ -82,14 +82,19 @@ pub(crate) enum Shape {
 }
 
 impl Query {
-    /// Reads the parameters of the list endpoint of `kind`.
+    /// Reads the parameters of the list endpoint of `kind`; `further` names are let pass unread.
     ///
     /// # Errors
     /// 400 with code 106 for a name that the endpoint does not know, 101 for a value it cannot read, 108 for a field
     /// it does not have.
-    pub(crate) fn read(request: &ApiRequest<'_>, kind: Kind, switches: &Switches) -> Result<Self, Refusal> {
+    pub(crate) fn read(
+        request: &ApiRequest<'_>,
+        kind: Kind,
+        switches: &Switches,
+        further: &[&str],
+    ) -> Result<Self, Refusal> {
         for (name, _) in &request.parameters {
-            if !knows(kind, name) {
+            if !knows(kind, name) && !further.contains(&name.as_str()) {
                 return Err(Refusal::documented(106).saying(format!("Parameter not recognized : {name}")));
             }
         }

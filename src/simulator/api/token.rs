@@ -143,7 +143,8 @@ impl Tokens {
         self.expiries.clear();
     }
 
-    /// `POST /token`. An empty body passes for the documented form, as it does in practice.
+    /// `POST /token`. An empty body passes for the documented form, as it does in practice. `expires_in` overrides
+    /// what the reply says of the token's life.
     ///
     /// # Errors
     /// 401 for a wrong key or secret, 400 for another grant.
@@ -152,6 +153,7 @@ impl Tokens {
         access: &Access,
         request: &ApiRequest<'_>,
         now: Timestamp,
+        expires_in: Option<&Option<String>>,
     ) -> Result<Answer, Refusal> {
         let header = request.header(http::header::AUTHORIZATION).ok_or_else(|| Refusal::documented(113))?;
         let encoded = header.strip_prefix("Basic ").ok_or_else(|| Refusal::documented(121))?;
@@ -174,7 +176,11 @@ impl Tokens {
         let mut object = Object::open(&mut out);
         object.string("access_token", &token);
         object.string("token_type", "bearer");
-        object.display("expires_in", access.token_lifetime.as_secs());
+        match expires_in {
+            None => object.display("expires_in", access.token_lifetime.as_secs()),
+            Some(Some(literal)) => object.key("expires_in").push_str(literal),
+            Some(None) => {}
+        }
         object.close();
         Ok(Answer::json(out))
     }

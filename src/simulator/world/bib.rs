@@ -38,11 +38,16 @@ impl Bib {
 /// The field that repeats the record number within the record, as an overlay profile leaves it (`sierra-api.md`
 /// §4.3: 935 in real records).
 pub(crate) fn record_number_field(id: u64) -> VarField {
-    VarField::marc('v', "935", "  ").with('a', format!(".b{id}{}", check_digit(id)))
+    VarField::marc('v', "935", "  ").with('a', format!(".{}", staff_number('b', id)))
+}
+
+/// A record number as staff see it: the prefix of its kind, the number, its check digit.
+pub(crate) fn staff_number(prefix: char, id: u64) -> String {
+    format!("{prefix}{id}{}", check_digit(id))
 }
 
 /// The check digit of a record number: weights 2, 3, 4 … from the right, modulo 11, ten written `x`.
-pub(crate) fn check_digit(id: u64) -> char {
+fn check_digit(id: u64) -> char {
     let (mut rest, mut weight, mut sum) = (id, 2, 0);
     while rest > 0 {
         sum += (rest % 10) * weight;

@@ -160,7 +160,7 @@ impl Description {
     }
 
     /// What a cataloguer changes in one sitting; never nothing.
-    pub(crate) fn edited(&self, rng: &mut StdRng, revision: u32) -> Self {
+    pub(crate) fn edited(&self, rng: &mut StdRng, revision: &str) -> Self {
         let mut fields = self.fields.clone();
         match rng.random_range(0..4) {
             0 => fields.retain(|field| !field.is("246")),

@@ -8,8 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 use rand::RngExt as _;
 use rand::rngs::StdRng;
 
-use super::commands::Manner;
-use super::{Bib, Item, Patron, Shelf, Slot, Stamps, World, whole_seconds};
+use super::{Bib, Item, Manner, Patron, Shelf, Slot, Stamps, World, whole_seconds};
 use crate::seed::RootSeed;
 use crate::simulator::invention::{chance, pick};
 
@@ -75,7 +74,8 @@ impl World {
             bibs: Shelf::new(),
             items: Shelf::new(),
             patrons: Shelf::new(),
-            now: whole_seconds(settings.opened),
+            true_now: whole_seconds(settings.opened),
+            clock_step: SignedDuration::ZERO,
             zone: settings.zone.clone(),
             suppressing: settings.suppressing.clone(),
             keeps_tombstones: true,
@@ -84,7 +84,7 @@ impl World {
             draws: 0,
             invented: 0,
         };
-        let history = History { settings, now: world.now, rng: seed.generator("simulator.history") };
+        let history = History { settings, now: world.now(), rng: seed.generator("simulator.history") };
         let (bibs, items, patrons) = history.stock(&mut world);
         (world.bibs, world.items, world.patrons) = (bibs, items, patrons);
         world

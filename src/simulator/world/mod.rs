@@ -1,31 +1,34 @@
 //! A library that lives: records, the edits that change them, and the truth to compare a copy with.
 
 mod bib;
+mod circulation;
 mod commands;
 mod description;
 mod founding;
 mod item;
+mod manner;
 mod newcomer;
 mod patron;
 mod shelf;
 mod truth;
 mod varfield;
 
-pub use commands::{Manner, NoSuchRecord, Stamp};
+pub use commands::NoSuchRecord;
 pub use founding::LibrarySettings;
+pub use manner::{Manner, Stamp};
 pub use truth::{MarcField, MarcValue, TrueRecord, Truth};
 pub use varfield::{Content, VarField};
 
-pub(crate) use bib::{Bib, record_number_field};
+pub(crate) use bib::{Bib, record_number_field, staff_number};
 pub(crate) use item::Item;
 pub(crate) use patron::Patron;
 pub(crate) use shelf::{Shelf, Slot, Stamps};
 
 use std::collections::BTreeSet;
 
-use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp};
 use rand::rngs::StdRng;
 
 use crate::seed::RootSeed;
@@ -37,7 +40,9 @@ pub struct World {
     pub(crate) bibs: Shelf<Bib>,
     pub(crate) items: Shelf<Item>,
     pub(crate) patrons: Shelf<Patron>,
-    now: Timestamp,
+    /// True time; Sierra's clock may be off by `clock_step`.
+    true_now: Timestamp,
+    clock_step: SignedDuration,
     zone: TimeZone,
     /// Codes in fixed field 31 (bibs) and 60 (items) that hide a record from readers; site configuration in Sierra.
     suppressing: BTreeSet<char>,
@@ -51,10 +56,15 @@ pub struct World {
 }
 
 impl World {
-    /// The library's own time, to the second. Commands stamp with it.
+    /// The time by Sierra's own clock, to the second. Commands stamp with it.
     #[must_use]
     pub fn now(&self) -> Timestamp {
-        self.now
+        whole_seconds(self.true_now.saturating_add(self.clock_step).unwrap_or(self.true_now))
+    }
+
+    /// Steps Sierra's clock: stamps and days follow it from here on, what is due at a certain time does not.
+    pub fn step_clock(&mut self, by: SignedDuration) {
+        self.clock_step = self.clock_step.saturating_add(by);
     }
 
     /// The zone in which the library counts its days: `deletedDate` and the other plain dates are local.
@@ -69,13 +79,13 @@ impl World {
         self.keeps_tombstones = keep;
     }
 
-    /// Moves the library to `now`: whatever became due in between has happened, and what was committed to appear by
-    /// now can be seen. Time never goes back here; a stepped server clock is the simulator's business.
+    /// Moves the library to the true time `now`: whatever became due in between has happened, and what was committed
+    /// to appear by now can be seen. True time never goes back.
     pub fn tick(&mut self, now: Timestamp) {
-        self.now = self.now.max(whole_seconds(now));
-        self.bibs.lift_veils(self.now);
-        self.items.lift_veils(self.now);
-        self.patrons.lift_veils(self.now);
+        self.true_now = self.true_now.max(now);
+        self.bibs.lift_veils(self.true_now);
+        self.items.lift_veils(self.true_now);
+        self.patrons.lift_veils(self.true_now);
     }
 
     /// The numbers of all live records of a kind, ascending.
@@ -102,7 +112,7 @@ impl World {
     }
 
     fn today(&self) -> Date {
-        self.zone.to_datetime(self.now).date()
+        self.zone.to_datetime(self.now()).date()
     }
 }
 

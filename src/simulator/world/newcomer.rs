@@ -32,7 +32,7 @@ impl World {
 
     /// An item that hangs from `bib_ids`, with some loans behind it.
     pub(super) fn new_item(&self, rng: &mut StdRng, id: u64, bib_ids: Vec<u64>) -> Item {
-        let now = self.now;
+        let now = self.now();
         let holding = invent_holding(rng, id);
         let mut circulation = Circulation::default();
         if chance(rng, 55) {

@@ -70,6 +70,15 @@ impl VarField {
         self.marc_tag.as_deref() == Some(tag)
     }
 
+    /// The text, when the field holds one rather than subfields.
+    #[must_use]
+    pub fn text(&self) -> Option<&str> {
+        match &self.content {
+            Content::Text(text) => Some(text),
+            Content::Subfields(_) => None,
+        }
+    }
+
     /// The first subfield with this code.
     #[must_use]
     pub fn subfield(&self, code: char) -> Option<&str> {

@@ -131,8 +131,7 @@ pub(super) mod tests {
     /// BR-007: overlapping edges are no holes, in whatever order the rows stand.
     #[test]
     fn overlapping_windows_leave_no_hole_in_any_order() {
-        let rows =
-            [row(2, 8, 18, Done), load(Done), row(4, 5, 9, Done), row(3, 18, 28, Done), row(1, 0, 10, Done)];
+        let rows = [row(2, 8, 18, Done), load(Done), row(4, 5, 9, Done), row(3, 18, 28, Done), row(1, 0, 10, Done)];
         let covered = coverage(&rows);
         assert_eq!((covered.holes, covered.watermark), (Vec::new(), Some(minute(28))));
         assert_eq!(gaps(&rows), Vec::new());
@@ -146,10 +145,10 @@ pub(super) mod tests {
         rows.push(load(Done));
         assert_eq!(coverage(&rows).watermark, Some(minute(20)));
         assert_eq!(gaps(&rows).len(), 1);
-        assert_eq!((gaps(&rows)[0].from.as_str(), gaps(&rows)[0].to.as_str()), (
-            minute(10).to_string().as_str(),
-            minute(25).to_string().as_str()
-        ));
+        assert_eq!(
+            (gaps(&rows)[0].from.as_str(), gaps(&rows)[0].to.as_str()),
+            (minute(10).to_string().as_str(), minute(25).to_string().as_str())
+        );
         rows[4].state = Done;
         assert_eq!((coverage(&rows).watermark, gaps(&rows)), (Some(minute(100)), Vec::new()));
     }

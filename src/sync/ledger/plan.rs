@@ -16,7 +16,12 @@ use crate::sync::Window;
 /// Sierra's clock to it. With such a step the new window may end before the newest one does: while `reach_back` is
 /// set it is opened all the same, since records are being stamped by the stepped clock.
 #[must_use]
-pub fn windows_to_open(rows: &[LedgerRow], bound: Timestamp, overlap: Duration, reach_back: SignedDuration) -> Vec<Window> {
+pub fn windows_to_open(
+    rows: &[LedgerRow],
+    bound: Timestamp,
+    overlap: Duration,
+    reach_back: SignedDuration,
+) -> Vec<Window> {
     let covered = coverage(rows);
     let Some(newest) = covered.newest_end.filter(|_| covered.loaded) else { return Vec::new() };
     let back = SignedDuration::try_from(overlap).unwrap_or(SignedDuration::MAX).saturating_add(reach_back.abs());

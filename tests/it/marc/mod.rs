@@ -1,1 +1,5 @@
-//! (stub)
+//! MARC: the three forms, the mapping from Sierra, conversion at the desk.
+
+mod properties;
+mod strategies;
+mod strict_xml;

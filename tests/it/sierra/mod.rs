@@ -1,1 +1,5 @@
-//! (stub)
+//! The Sierra client from outside.
+
+mod http_transport;
+mod raw_server;
+mod real_data;

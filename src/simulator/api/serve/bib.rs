@@ -72,7 +72,7 @@ impl Served for Bib {
             "holdCount" => entry.display(name, 0),
             "fixedFields" => self.push_fixed(id, stamps, form, entry),
             "varFields" => says.push_json(entry.key(name), &record_number_field(id)),
-            "marc" => push_marc(entry, &says.fields_with(record_number_field(id))),
+            "marc" => push_marc(entry.key(name), &says.fields_with(record_number_field(id))),
             _ => {}
         }
     }
@@ -112,9 +112,9 @@ impl Bib {
 }
 
 /// The `marc` rendering of the same fields: MARC-in-JSON, in stored order, without fields that have no tag.
-fn push_marc(entry: &mut Object<'_>, fields: &[VarField]) {
-    let mut marc = entry.object("marc");
-    if let Some(VarField { content: Content::Text(leader), .. }) = fields.iter().find(|field| field.field_tag == '_') {
+pub(crate) fn push_marc(out: &mut String, fields: &[VarField]) {
+    let mut marc = Object::open(out);
+    if let Some(leader) = fields.iter().find(|field| field.field_tag == '_').and_then(VarField::text) {
         marc.string("leader", leader);
     }
     let tagged = fields.iter().filter_map(|field| Some((field.marc_tag.as_deref()?, field)));

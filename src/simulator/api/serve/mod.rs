@@ -5,6 +5,8 @@ mod fixed;
 mod item;
 mod patron;
 
+pub(crate) use bib::push_marc;
+
 use jiff::civil::Date;
 
 use super::super::json::Object;
@@ -82,6 +84,11 @@ impl FieldList {
     /// Whether a field was asked for.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.names.contains(&name)
+    }
+
+    /// Whether nothing but record numbers was asked for.
+    pub(crate) fn is_numbers_only(&self) -> bool {
+        self.names == ["id"]
     }
 
     /// Whether this came from a bare comma.
