@@ -46,7 +46,8 @@ pub struct Ground {
 /// # Errors
 /// When the probes could not be set up or stdout cannot be written to; what the probes found is on stdout.
 pub async fn run(args: CheckArgs, global: &Global) -> anyhow::Result<Exit> {
-    let mut tell = Tell { is_json: global.json, exits: Vec::new(), broken: None };
+    let print = |line: &ProbeLine| Ok(terminal::data(&line.text(global.json)?)?);
+    let mut tell = Tell { print: Box::new(print), exits: Vec::new(), broken: None };
     match dispatch::load_with_warnings(global) {
         Err(problems) => tell_problems(&problems, &mut tell),
         Ok((config, warnings)) => {
@@ -60,17 +61,17 @@ pub async fn run(args: CheckArgs, global: &Global) -> anyhow::Result<Exit> {
     tell.finish()
 }
 
-/// Where the lines go.
-struct Tell {
-    is_json: bool,
+/// Where the lines go, and what they mean to the exit code.
+struct Tell<'p> {
+    print: Box<dyn FnMut(&ProbeLine) -> anyhow::Result<()> + 'p>,
     exits: Vec<Exit>,
     broken: Option<anyhow::Error>,
 }
 
-impl Tell {
+impl Tell<'_> {
     fn line(&mut self, line: &ProbeLine) {
         self.exits.push(line.exit);
-        let printed = line.text(self.is_json).map_err(anyhow::Error::from).and_then(|text| Ok(terminal::data(&text)?));
+        let printed = (self.print)(line);
         self.broken = self.broken.take().or(printed.err());
     }
 
@@ -79,7 +80,7 @@ impl Tell {
     }
 }
 
-fn tell_problems(problems: &Problems, tell: &mut Tell) {
+fn tell_problems(problems: &Problems, tell: &mut Tell<'_>) {
     for problem in problems.iter() {
         let key = problem.key.as_ref().map_or_else(String::new, |key| format!("{key}: "));
         let message = format!("{}: {key}{}", problem.place, problem.message);
@@ -87,7 +88,7 @@ fn tell_problems(problems: &Problems, tell: &mut Tell) {
     }
 }
 
-fn tell_config(config: &Config, warnings: &[Warning], tell: &mut Tell) {
+fn tell_config(config: &Config, warnings: &[Warning], tell: &mut Tell<'_>) {
     let streams: Vec<&str> = config.streams.iter().map(|settings| settings.stream.name()).collect();
     let sinks: Vec<&str> = config.sinks.keys().map(String::as_str).collect();
     tell.line(&ProbeLine::good("config", format!("valid; follows {} into {}", streams.join(", "), sinks.join(", "))));
@@ -106,7 +107,7 @@ fn tell_config(config: &Config, warnings: &[Warning], tell: &mut Tell) {
     tell.line(&estimate::line(config));
 }
 
-async fn probe(config: &Config, ground: Ground, tell: &mut Tell) {
+async fn probe(config: &Config, ground: Ground, tell: &mut Tell<'_>) {
     let is_reached = sierra::probe(config, ground.source.as_ref(), &ground.clock, tell).await;
     if let Some(permissions) = ground.permissions.filter(|_| is_reached) {
         roles::probe(config, &permissions, tell);

@@ -5,6 +5,7 @@ use clap::{Args, ValueEnum};
 use crate::cli::exit::Exit;
 use crate::cli::terminal;
 use crate::config;
+use crate::sink::event;
 use crate::sync::report::{PassSummary, StatusReport};
 
 /// What `schema` takes.
@@ -20,6 +21,8 @@ pub struct SchemaArgs {
 pub enum SchemaName {
     /// The configuration file
     Config,
+    /// One event, as sinks write it
+    Change,
     /// What `status --json` prints
     Status,
     /// The last line of `sync --json`
@@ -28,13 +31,14 @@ pub enum SchemaName {
 
 impl SchemaName {
     /// Every schema.
-    pub const ALL: [Self; 3] = [Self::Config, Self::Status, Self::Summary];
+    pub const ALL: [Self; 4] = [Self::Config, Self::Change, Self::Status, Self::Summary];
 
     /// The name of its file in `schemas/`.
     #[must_use]
     pub fn file(self) -> &'static str {
         match self {
             Self::Config => "config.json",
+            Self::Change => "change.json",
             Self::Status => "status.json",
             Self::Summary => "summary.json",
         }
@@ -47,6 +51,7 @@ impl SchemaName {
     pub fn text(self) -> serde_json::Result<String> {
         let schema = match self {
             Self::Config => config::schema(),
+            Self::Change => event::schema(),
             Self::Status => schemars::schema_for!(StatusReport),
             Self::Summary => schemars::schema_for!(PassSummary),
         };

@@ -1,6 +1,7 @@
 //! Small aligned tables for people.
 
-/// Rows of cells, padded so that columns align; the last column is not padded. Every line is indented by two spaces.
+/// Rows of cells, padded so that columns align; the last column is not padded. Every line is indented by two
+/// spaces; a row without cells is an empty line.
 #[must_use]
 pub(super) fn aligned(rows: &[Vec<String>]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
@@ -10,7 +11,7 @@ pub(super) fn aligned(rows: &[Vec<String>]) -> String {
     let widths: Vec<usize> = (0..columns).map(width).collect();
     let line = |row: &Vec<String>| {
         let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}"));
-        format!("  {}", cells.collect::<Vec<_>>().join("  ").trim_end())
+        format!("  {}", cells.collect::<Vec<_>>().join("  ")).trim_end().to_owned()
     };
     rows.iter().map(line).collect::<Vec<_>>().join("\n")
 }

@@ -210,12 +210,12 @@ mod tests {
     fn every_syntax_error_is_reported_with_its_place() {
         let (_, problems) = Document::parse(Path::new("x.toml"), "a = \nb = 1\nb = 2\nc = \"open\n");
         let places: Vec<String> = problems.iter().map(|problem| problem.place.to_string()).collect();
-        assert_eq!(places, ["x.toml:1:4", "x.toml:3:1", "x.toml:4:10"]);
+        assert_eq!(places, ["x.toml:1:5", "x.toml:3:1", "x.toml:4:10"]);
     }
 
     #[test]
     fn columns_count_characters_and_missing_keys_point_to_their_table() {
-        let document = document("[é]\n\"ü\" = \"ö\" \n");
+        let document = document("[\"é\"]\n\"ü\" = \"ö\" \n");
         let path = KeyPath::root().child("é");
         assert_eq!(document.place(&path.child("ü")).to_string(), "x.toml:2:7");
         assert_eq!(document.place(&path.child("missing")).to_string(), "x.toml:1:1");

@@ -113,13 +113,27 @@ mod tests {
 
     use super::*;
 
+    /// What was written, shared with the layer that writes it.
+    #[derive(Clone, Default)]
+    struct Written(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Written {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().expect("nobody panicked").write(bytes)
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
     fn lines_of(body: impl FnOnce()) -> Vec<Value> {
-        let written = Arc::new(Mutex::new(Vec::new()));
+        let written = Written::default();
         let now = || "2026-01-05T10:00:00.1239Z".parse().expect("a timestamp");
-        let layer = JsonLines::new(now, Arc::clone(&written));
+        let writer = written.clone();
+        let layer = JsonLines::new(now, move || writer.clone());
         tracing::subscriber::with_default(tracing_subscriber::registry().with(layer), body);
-        let written = written.lock().expect("nobody panicked");
-        let text = String::from_utf8(written.clone()).expect("JSON is UTF-8");
+        let text = String::from_utf8(written.0.lock().expect("nobody panicked").clone()).expect("JSON is UTF-8");
         text.lines().map(|line| serde_json::from_str(line).expect("a JSON line")).collect()
     }
 

@@ -11,7 +11,7 @@ use crate::config::Config;
 use crate::sink::SinkSettings;
 
 /// Looks at the state directory and at the directory of each file sink.
-pub(super) fn probe(config: &Config, tell: &mut Tell) {
+pub(super) fn probe(config: &Config, tell: &mut Tell<'_>) {
     for line in state(&config.store.path, config.store.min_free) {
         tell.line(&line);
     }

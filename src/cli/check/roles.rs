@@ -6,7 +6,7 @@ use crate::config::Config;
 use crate::record::Stream;
 
 /// Compares `permissions`, such as `Bibs_List` and `Items_Read` (sierra-api.md §1.4), with the streams that are on.
-pub(super) fn probe(config: &Config, permissions: &[String], tell: &mut Tell) {
+pub(super) fn probe(config: &Config, permissions: &[String], tell: &mut Tell<'_>) {
     let streams: Vec<Stream> = config.streams.iter().map(|settings| settings.stream).collect();
     for line in lines(&streams, permissions) {
         tell.line(&line);

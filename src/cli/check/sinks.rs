@@ -8,7 +8,7 @@ use crate::sync::{Sink, SinkError};
 pub type BuiltSink = Result<Box<dyn Sink>, SinkError>;
 
 /// Asks the sink how far it is, which writes nothing, and lets go of it.
-pub(super) async fn probe(name: &str, sink: BuiltSink, tell: &mut Tell) {
+pub(super) async fn probe(name: &str, sink: BuiltSink, tell: &mut Tell<'_>) {
     let probe = format!("sink {name}");
     let asked = match sink {
         Ok(mut sink) => sink.highest_seq().await,

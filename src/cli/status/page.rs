@@ -165,3 +165,109 @@ fn until(then: Timestamp, now: Timestamp) -> String {
         _ => "now".to_owned(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::sync::report::status::{Gap, OutboxStatus, SinkState, StoreStatus, TokenStatus};
+    use crate::sync::report::summary::ErrorReport;
+
+    fn at(text: &str) -> Timestamp {
+        text.parse().expect("a timestamp")
+    }
+
+    fn fresh() -> StreamStatus {
+        StreamStatus {
+            state: StreamState::Ok,
+            lag_seconds: Some(42),
+            watermark: Some(at("2026-01-05T09:59:18Z")),
+            deleted_through: Some(at("2026-01-05T09:50:00Z")),
+            last_success: Some(at("2026-01-05T09:59:48Z")),
+            next_run: Some(at("2026-01-05T10:04:48Z")),
+            gaps: Vec::new(),
+            backfill: None,
+            last_error: None,
+            quarantined: 0,
+        }
+    }
+
+    fn report() -> StatusReport {
+        let sink = SinkStatus {
+            state: SinkState::Ok,
+            pending: 0,
+            oldest_age_seconds: None,
+            breaker: BreakerState::Closed,
+            published: BTreeMap::new(),
+            gaps: Vec::new(),
+            error: None,
+        };
+        StatusReport {
+            schema: 1,
+            version: "0.1.0".to_owned(),
+            state: OverallState::Ok,
+            message: "All streams are fresh.".to_owned(),
+            now: at("2026-01-05T10:00:00Z"),
+            started: None,
+            streams: BTreeMap::from([("bibs".to_owned(), fresh())]),
+            quota: QuotaStatus {
+                limit: Some(1000),
+                remaining: Some(640),
+                resets_at: Some(at("2026-01-05T10:30:00Z")),
+                state: QuotaState::Ok,
+                resume_at: None,
+                waited_seconds: 0.0,
+                refused: 0,
+            },
+            breaker: BreakerStatus {
+                state: BreakerState::Closed,
+                reason: None,
+                since: None,
+                next_probe: None,
+                suspended_endpoints: Vec::new(),
+            },
+            token: TokenStatus { state: TokenState::Ok, expires_at: Some(at("2026-01-05T10:48:00Z")) },
+            sinks: BTreeMap::from([("archive".to_owned(), sink)]),
+            quarantine: BTreeMap::from([("bibs".to_owned(), 0)]),
+            outbox: OutboxStatus { entries: 0, bytes: 0 },
+            store: StoreStatus { state: StoreState::Ok },
+        }
+    }
+
+    #[test]
+    fn a_fresh_copy_fits_on_a_small_page() {
+        insta::assert_snapshot!(of(&report()));
+    }
+
+    #[test]
+    fn what_is_wrong_stands_below_with_what_to_do() {
+        let mut report = report();
+        report.state = OverallState::Degraded;
+        report.message = "The breaker is open.".to_owned();
+        let gap = Gap {
+            from: "2026-01-05T08:00:00Z".to_owned(),
+            to: "2026-01-05T09:00:00Z".to_owned(),
+            attempts: 2,
+            error: Some("no answer in 60 s".to_owned()),
+        };
+        let error = ErrorReport {
+            kind: "unavailable".to_owned(),
+            message: "Sierra does not answer".to_owned(),
+            endpoint: None,
+            status_code: None,
+            code: None,
+            correlation_id: None,
+            hint: Some("it is asked again by itself".to_owned()),
+        };
+        let bibs = StreamStatus { gaps: vec![gap], last_error: Some(error), lag_seconds: Some(7_500), ..fresh() };
+        report.streams.insert("bibs".to_owned(), bibs);
+        report.breaker.state = BreakerState::Open;
+        report.breaker.reason = Some("10 failures in a row".to_owned());
+        report.breaker.next_probe = Some(at("2026-01-05T10:00:30Z"));
+        report.quota.state = QuotaState::WaitingQuota;
+        report.quota.resume_at = Some(at("2026-01-05T10:10:00Z"));
+        report.outbox = OutboxStatus { entries: 1_234, bytes: 5 << 20 };
+        insta::assert_snapshot!(of(&report));
+    }
+}

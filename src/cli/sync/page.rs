@@ -33,7 +33,12 @@ pub(super) fn of(summary: &PassSummary) -> String {
     }
     let calls: u64 = summary.streams.values().map(|stream| stream.calls).sum();
     let mut lines = vec![
-        format!("{} in {:.1} s, {}.", verdict(summary), summary.elapsed_seconds, counted(calls, "call", "calls")),
+        format!(
+            "{} after {:.1} s and {}.",
+            if summary.ok { "Up to date" } else { "Not up to date" },
+            summary.elapsed_seconds,
+            counted(calls, "call", "calls")
+        ),
         aligned(&rows),
     ];
     let streams = summary.streams.iter().map(|(name, stream)| (name, &stream.error));
@@ -65,10 +70,6 @@ fn heading(cells: &[&str]) -> Vec<String> {
     cells.iter().map(|cell| (*cell).to_owned()).collect()
 }
 
-fn verdict(summary: &PassSummary) -> &'static str {
-    if summary.ok { "Everything is up to date" } else { "Not everything is up to date" }
-}
-
 fn outcome(outcome: StreamOutcome) -> &'static str {
     match outcome {
         StreamOutcome::CaughtUp => "caught up",
@@ -77,5 +78,30 @@ fn outcome(outcome: StreamOutcome) -> &'static str {
         StreamOutcome::Suspended => "suspended",
         StreamOutcome::Failed => "failed",
         StreamOutcome::Stopped => "stopped",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_summary_tells_what_was_done_and_what_is_owed() {
+        let summary = serde_json::json!({
+            "schema": 1, "ok": false, "exit": 3, "elapsed_seconds": 12.4,
+            "streams": {"bibs": {
+                "state": "partial", "windows": 1, "pages": 3, "calls": 5, "retries": 1, "quota_wait_seconds": 0.0,
+                "fetched": 3000, "changed": 2881, "unchanged": 0, "stale": 0, "deleted": 0, "deleted_unseen": 119,
+                "quarantined": 0, "gaps": [{"from": "a", "to": "b", "attempts": 1, "error": null}],
+                "watermark": "2026-01-05T10:00:00Z",
+                "error": {"kind": "unavailable", "message": "Sierra does not answer", "endpoint": "bibs",
+                    "status_code": 503, "code": null, "correlation_id": "c", "hint": "run it again later"},
+            }},
+            "sinks": {"archive": {
+                "delivered": 2881, "pending": 0, "quarantined": 0, "state": "ok", "published": {}, "error": null,
+            }},
+        });
+        let summary = serde_json::from_value(summary).expect("the shape of the contract");
+        insta::assert_snapshot!(of(&summary));
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::config::kind::{DurationIn, FilePath, ListOf, OneOf, TextAs};
 use crate::config::section::Section;
 use crate::config::sections::streams::fixed_field;
-use crate::privacy::{FieldRule, PrivacySettings};
+use crate::privacy::{FieldRule, MarcDrop, PolicyError, PrivacySettings};
 
 /// Sierra's patron fields (sierra-api.md §3.4).
 pub(in crate::config) const PATRON_FIELDS: [&str; 26] = [
@@ -38,8 +38,7 @@ pub(in crate::config) const PATRON_FIELDS: [&str; 26] = [
 ];
 
 /// What names or reaches a person: passing it on is hardly meant.
-const IDENTIFYING: [&str; 12] = [
-    "id",
+const IDENTIFYING: [&str; 11] = [
     "names",
     "barcodes",
     "birthDate",
@@ -122,7 +121,8 @@ fn read_fields(mut section: Section<'_>) -> BTreeMap<String, FieldRule> {
     let mut rules = BTreeMap::new();
     for name in PATRON_FIELDS {
         let default = DEFAULT_FIELDS.iter().find(|(field, _)| *field == name).map_or("drop", |(_, rule)| *rule);
-        let rule = section.setting(name, &RULE, default, "");
+        let rules_of = if name == "id" { &ID_RULE } else { &RULE };
+        let rule = section.setting(name, rules_of, default, "");
         if rule == FieldRule::Pass && IDENTIFYING.contains(&name) {
             let message = "tells who a patron is, and would leave this program in the clear";
             section.warn(name, message, "use \"hmac\", \"mask\" or \"drop\" unless every sink may know");
@@ -138,27 +138,14 @@ fn read_fields(mut section: Section<'_>) -> BTreeMap<String, FieldRule> {
 const DEFAULT_FIELDS: &[(&str, &str)] =
     &[("id", "hmac"), ("patronType", "pass"), ("homeLibraryCode", "pass"), ("expirationDate", "pass")];
 
+/// What may be done with a patron's record number: it never passes, a pseudonym stands for it.
+const ID_RULE: OneOf<FieldRule> =
+    OneOf(&[("hmac", FieldRule::Hmac), ("mask", FieldRule::Mask), ("drop", FieldRule::Drop)]);
+
 fn marc_field(text: &str) -> Result<String, String> {
-    let (tag, code) = text.split_once('$').map_or((text, None), |(tag, code)| (tag, Some(code)));
-    let digits = tag.trim_end_matches('x');
-    let is_tag = tag.len() == 3 && !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
-    let is_code = code.is_none_or(|code| {
-        code.len() == 1 && code.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
-    });
-    if is_tag && is_code { Ok(text.to_owned()) } else { Err(format!("{text:?} is not a MARC field")) }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn marc_fields_are_tags_with_wild_ends_and_one_subfield() {
-        for good in ["909", "95x", "9xx", "590$x", "95x$9"] {
-            assert_eq!(marc_field(good).as_deref(), Ok(good));
-        }
-        for bad in ["", "xxx", "9x9", "90", "9099", "590$", "590$xy", "590$X", "9XX", "ldr"] {
-            assert!(marc_field(bad).is_err(), "{bad} was accepted");
-        }
+    match MarcDrop::new(&[text]) {
+        Ok(_) => Ok(text.to_owned()),
+        Err(PolicyError::MarcDrop { pattern, reason }) => Err(format!("{pattern:?} is not a pattern: {reason}")),
+        Err(error) => Err(error.to_string()),
     }
 }

@@ -102,3 +102,18 @@ fn letting_a_patrons_name_out_is_warned_about() {
     let warned = warnings("[privacy.patrons.fields]\nnames = \"pass\"\nlangPref = \"pass\"\n");
     assert!(warned.len() == 1 && warned[0].starts_with("privacy.patrons.fields.names: tells who"), "{warned:?}");
 }
+
+#[test]
+fn a_patrons_record_number_never_passes() {
+    let refused = problem("[privacy.patrons.fields]\nid = \"pass\"\n");
+    let expected = r#"privacy.patrons.fields.id: "pass" is unknown; expected "hmac", "mask" or "drop""#;
+    assert!(refused.ends_with(expected), "{refused}");
+}
+
+#[test]
+fn privacy_accepts_whatever_was_accepted_here() {
+    let text = minimal_with(
+        "[privacy]\nmarc_drop = [\"9xx\", \"590$x\"]\nitem_fixed_drop = [\"066\"]\nitem_var_keep = [\"é\"]\n",
+    );
+    assert!(Load::text(&text).config().privacy.problems().is_empty());
+}
