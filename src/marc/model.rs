@@ -194,8 +194,8 @@ impl Record {
 
     /// Keeps the subfields for which `keep` says so; returns how many went. A data field left without subfields
     /// goes as well. The text of what went is gone from memory too.
-    pub fn retain_subfields(&mut self, mut keep: impl FnMut(Tag, Subfield<'_>) -> bool) -> usize {
-        self.rebuild(|_| true, |tag, subfield| keep(tag, subfield)).1
+    pub fn retain_subfields(&mut self, keep: impl FnMut(Tag, Subfield<'_>) -> bool) -> usize {
+        self.rebuild(|_| true, keep).1
     }
 
     fn rebuild(
