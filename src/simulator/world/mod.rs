@@ -6,8 +6,10 @@ mod commands;
 mod description;
 mod founding;
 mod item;
+mod life;
 mod manner;
 mod newcomer;
+mod oddity;
 mod patron;
 mod shelf;
 mod truth;
@@ -15,7 +17,9 @@ mod varfield;
 
 pub use commands::NoSuchRecord;
 pub use founding::LibrarySettings;
+pub use life::{Life, Night};
 pub use manner::{Manner, Stamp};
+pub use oddity::Oddity;
 pub use truth::{MarcField, MarcValue, TrueRecord, Truth};
 pub use varfield::{Content, VarField};
 
@@ -48,6 +52,7 @@ pub struct World {
     suppressing: BTreeSet<char>,
     keeps_tombstones: bool,
     manner: Manner,
+    fate: life::Fate,
     seed: RootSeed,
     /// How many generators were made; each command draws from one of its own, so that a clone replays alike.
     draws: u64,
@@ -82,6 +87,7 @@ impl World {
     /// Moves the library to the true time `now`: whatever became due in between has happened, and what was committed
     /// to appear by now can be seen. True time never goes back.
     pub fn tick(&mut self, now: Timestamp) {
+        self.happen_until(now);
         self.true_now = self.true_now.max(now);
         self.bibs.lift_veils(self.true_now);
         self.items.lift_veils(self.true_now);

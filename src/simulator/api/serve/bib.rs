@@ -84,7 +84,7 @@ impl Bib {
     fn push_fixed(&self, id: u64, stamps: &Stamps, form: &Form<'_>, entry: &mut Object<'_>) {
         let says = self.description();
         let mut object = entry.object("fixedFields");
-        let mut fixed = FixedFields(&mut object);
+        let mut fixed = FixedFields::new(&mut object, form);
         fixed.shown(24, "Language", says.language.code, says.language.name);
         fixed.quoted(25, "Skip", 0);
         match self.locations.as_slice() {
