@@ -9,7 +9,7 @@ use anyhow::{Context, anyhow, bail};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::marc::{Field, OnIllegal, Record, marcxml};
+use crate::marc::{Field, OnIllegal, ReadRecord, Record, marcxml};
 use crate::record::{RecordNumber, Stream};
 
 /// The state of every record that a sink was ever told of, by number; `None` is deleted.
@@ -53,17 +53,17 @@ pub(super) fn of_ndjson(root: &Path, stream: Stream) -> anyhow::Result<Copy<Valu
 }
 
 /// Reads every published MARCXML pair below `root` in the manifest's order: a collection replaces, its list deletes.
-/// Bibs are told apart by the record number in 907 $a.
+/// Bibs are told apart by the record number in 935 $a.
 pub(super) fn of_marcxml(root: &Path) -> anyhow::Result<Copy<Vec<PlainField>>> {
     let mut copy = Copy::new();
     for path in files(root, Stream::Bibs)? {
         let whole = root.join(&path);
         if path.ends_with(".xml") {
             let input = BufReader::new(File::open(&whole).with_context(|| format!("failed to open {path}"))?);
-            for record in marcxml::Reader::new(input, OnIllegal::Quarantine) {
-                let record = record.with_context(|| format!("failed to read {path}"))?.record;
+            for record in marcxml::Reader::new(input, OnIllegal::Quarantine).records() {
+                let record = record.with_context(|| format!("failed to read {path}"))?;
                 let fields = plain(&record);
-                let id = own_number(&fields).with_context(|| format!("a record without 907 $a in {path}"))?;
+                let id = own_number(&fields).with_context(|| format!("a record without 935 $a in {path}"))?;
                 copy.insert(id, Some(fields));
             }
         } else {
@@ -83,15 +83,15 @@ fn plain(record: &Record) -> Vec<PlainField> {
         Field::Control { tag, value } => (tag.to_string(), [' ', ' '], vec![(' ', value.to_owned())]),
         Field::Data { tag, indicators: [first, second], subfields } => {
             let subfields =
-                subfields.iter().map(|subfield| (subfield.code.as_char(), subfield.value.to_owned())).collect();
-            (tag.to_string(), [first.as_char(), second.as_char()], subfields)
+                subfields.iter().map(|subfield| (char::from(subfield.code.as_byte()), subfield.value.to_owned())).collect();
+            (tag.to_string(), [first, second].map(|indicator| char::from(indicator.as_byte())), subfields)
         }
     };
     record.fields().map(field).collect()
 }
 
 fn own_number(fields: &[PlainField]) -> Option<u64> {
-    let (_, _, subfields) = fields.iter().find(|(tag, ..)| tag == "907")?;
+    let (_, _, subfields) = fields.iter().find(|(tag, ..)| tag == "935")?;
     let (_, number) = subfields.iter().find(|(code, _)| *code == 'a')?;
     RecordNumber::parse(number, Stream::Bibs).ok().map(RecordNumber::value)
 }

@@ -8,8 +8,7 @@ use serde_json::Value;
 
 use super::copy::{self, Copy, PlainField};
 use crate::record::Stream;
-use crate::simulator::kind::Kind;
-use crate::simulator::world::{MarcField, MarcValue, TrueRecord, Truth, World};
+use crate::simulator::{Kind, MarcField, MarcValue, TrueRecord, Truth, World};
 
 /// Fixed fields of items that do not count: counters of circulation (design of sameness), the update stamps, and the
 /// patron numbers that privacy leaves out (66, 67).

@@ -22,7 +22,8 @@ pub(in crate::config) fn read_quota(root: &mut Section<'_>) -> QuotaSettings {
     let rate =
         section.setting("rate", &RateIn("1/h"..="1000/s"), "10/s", "Our own ceiling, whatever the server grants.");
     section.finish();
-    QuotaSettings { share, reserve, rate }
+    // Calls per hour fit 53 bits many times over.
+    QuotaSettings { share, reserve, rate: rate as f64 / 3600.0, ..QuotaSettings::default() }
 }
 
 /// Reads `[retry]`.
@@ -54,7 +55,7 @@ pub(in crate::config) fn read_retry(root: &mut Section<'_>) -> RetrySettings {
         section.refuse("base", "is longer than cap", "make base the shorter of the two");
     }
     section.finish();
-    RetrySettings { base, cap, max_attempts, total_budget, jitter, retry_after_cap }
+    RetrySettings { base, cap, max_attempts, total_budget, jitter, retry_after_cap, ..RetrySettings::default() }
 }
 
 /// Reads `[breaker]`.
