@@ -74,9 +74,11 @@ fn crashed_at(
         let length = fs::metadata(&to).map_or(0, |metadata| metadata.len());
         let wanted =
             if index < step { whole.len() } else { usize::try_from(length + bytes).expect("small").min(whole.len()) };
-        let mut content = whole[..wanted].to_vec();
+        let mut content = whole;
+        let whole_length = content.len();
+        content.truncate(wanted);
         if index == step && is_zeroed {
-            content.resize(whole.len(), 0);
+            content.resize(whole_length, 0);
         }
         fs::create_dir_all(to.parent().expect("a directory")).expect("made");
         fs::write(&to, content).expect("written");
