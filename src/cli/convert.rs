@@ -99,14 +99,17 @@ impl Outcome {
 /// Runs the command with the process's own streams, talking on stderr and showing progress if that is a terminal.
 pub fn run(args: &ConvertArgs) -> Outcome {
     let bar = progress(args);
-    let mut talk = io::stderr();
-    let outcome = run_with(args, &bar, &mut talk);
+    let outcome = run_beside(&bar, args, &mut io::stderr());
     bar.finish_and_clear();
     outcome
 }
 
-/// Runs the command, talking on `talk`.
-fn run_with(args: &ConvertArgs, bar: &ProgressBar, talk: &mut dyn Write) -> Outcome {
+/// Runs the command, talking on `talk` and showing no progress.
+pub fn run_with(args: &ConvertArgs, talk: &mut dyn Write) -> Outcome {
+    run_beside(&ProgressBar::hidden(), args, talk)
+}
+
+fn run_beside(bar: &ProgressBar, args: &ConvertArgs, talk: &mut dyn Write) -> Outcome {
     let mut talk = Talk { bar, talk, lines: 0 };
     if args.files.iter().filter(|file| is_stdin(file)).count() > 1 {
         talk.say("stdin (-) can be read only once");

@@ -9,6 +9,7 @@ use super::loss::{Loss, LossKind, Losses};
 use super::model::{Field, Record};
 use super::settings::{ControlNumber, MarcSettings, OnIllegal};
 use super::tag::{Indicator, SubfieldCode, Tag};
+use super::text;
 use crate::record::{RecordNumber, VarField};
 
 /// The group tag under which Sierra keeps the leader (BR-022).
@@ -89,14 +90,14 @@ fn control(builder: &mut Builder<'_>, tag: Tag, field: &VarField) -> Result<(), 
         match subfields {
             0 => builder.losses.push(LossKind::FieldEmpty, tag.as_str(), || "field left out".to_owned()),
             _ => builder.losses.push(LossKind::ControlSubfields, tag.as_str(), || {
-                format!("{subfields} subfields and no content; field left out")
+                format!("{} and no content; field left out", count(subfields))
             }),
         }
         return Ok(());
     }
     if subfields > 0 {
         builder.losses.push(LossKind::SubfieldsIgnored, tag.as_str(), || {
-            format!("{subfields} subfields beside the content left out")
+            format!("{} beside the content left out", count(subfields))
         });
     }
     builder.control(tag, content)
@@ -111,13 +112,17 @@ fn data(builder: &mut Builder<'_>, tag: Tag, field: &VarField) -> Result<(), Mar
         None | Some("") => {}
         Some(content) if field.subfields.is_empty() => builder.content_as_subfield(tag, content)?,
         Some(content) => builder.losses.push(LossKind::ContentIgnored, tag.as_str(), || {
-            format!("{} bytes of content beside subfields left out", content.len())
+            format!("{} of content beside subfields left out", text::count(content.len() as u64, "byte"))
         }),
     }
     let indicators =
         [builder.indicator(tag, 1, field.ind1.as_deref()), builder.indicator(tag, 2, field.ind2.as_deref())];
     builder.close(tag, indicators, first);
     Ok(())
+}
+
+fn count(subfields: usize) -> String {
+    text::count(subfields as u64, "subfield")
 }
 
 /// Puts Sierra's number into 001 and what was there into 035, unless 035 says it already (sierra-api.md §4.4 item 3).
@@ -276,7 +281,7 @@ mod tests {
             ],
         );
         let both = VarField { content: Some("kept".into()), ..data("008", &[("a", "x")]) };
-        assert_map(vec![both], &["008 kept"], &["subfields-ignored 008: 1 subfields beside the content left out"]);
+        assert_map(vec![both], &["008 kept"], &["subfields-ignored 008: 1 subfield beside the content left out"]);
         assert_map(
             vec![control("245", "A title")],
             &["245    $aA title"],
@@ -346,7 +351,7 @@ mod tests {
             vec![control("001", "x"), data("500", &[("", "y")])],
             &["001 x"],
             &[
-                "subfield-code-invalid 500: code \"\" with 1 bytes of text; subfield left out",
+                "subfield-code-invalid 500: code \"\" with 1 byte of text; subfield left out",
                 "field-empty 500: field left out",
             ],
         );
@@ -380,7 +385,7 @@ mod tests {
     #[test]
     fn text_that_came_damaged_is_kept_and_mentioned() {
         let damaged = vec![data("500", &[("a", "caf\u{fffd}")])];
-        assert_map(damaged, &["500    $acaf\u{fffd}"], &["text-damaged 500$a: holds U+FFFD 1 times"]);
+        assert_map(damaged, &["500    $acaf\u{fffd}"], &["text-damaged 500$a: holds U+FFFD 1 time"]);
     }
 
     /// BR-023 at its largest: nothing is lost from a giant, and its losses do not become a giant themselves.

@@ -189,7 +189,7 @@ fn copy_data(builder: &mut Builder<'_>, tag: Tag, field: &str) -> Result<(), Dam
         ("", _) => {}
         (_, false) => builder.content_as_subfield(tag, stray)?,
         (_, true) => builder.losses.push(LossKind::ContentIgnored, tag.as_str(), || {
-            format!("{} bytes before the first subfield left out", stray.len())
+            format!("{} before the first subfield left out", text::count(stray.len() as u64, "byte"))
         }),
     }
     let indicators = [builder.indicator(tag, 1, Some(ind1)), builder.indicator(tag, 2, Some(ind2))];
@@ -281,7 +281,7 @@ mod tests {
                 "content-as-subfield 300: content became $a",
                 "content-ignored 500: 5 bytes before the first subfield left out",
                 "field-empty 501: field left out",
-                "subfield-code-invalid 502: code \"漢\" with 1 bytes of text; subfield left out",
+                "subfield-code-invalid 502: code \"漢\" with 1 byte of text; subfield left out",
                 "subfield-code-invalid 502: code \"\" with 0 bytes of text; subfield left out",
                 "characters-dropped 503$a: 1 character: U+0007",
                 "indicator-replaced 503: indicator 1 was \"\\u{1}\"; written as blank",

@@ -74,9 +74,11 @@ fn crashed_at(
         let length = fs::metadata(&to).map_or(0, |metadata| metadata.len());
         let wanted =
             if index < step { whole.len() } else { usize::try_from(length + bytes).expect("small").min(whole.len()) };
-        let mut content = whole[..wanted].to_vec();
+        let mut content = whole;
+        let whole_length = content.len();
+        content.truncate(wanted);
         if index == step && is_zeroed {
-            content.resize(whole.len(), 0);
+            content.resize(whole_length, 0);
         }
         fs::create_dir_all(to.parent().expect("a directory")).expect("made");
         fs::write(&to, content).expect("written");
@@ -141,7 +143,7 @@ async fn a_publication_that_was_cut_off_is_completed() {
         let mut text = fs::read(crashed.path().join("bibs/10.xml.part")).expect("there");
         text.extend_from_slice(&end[..bytes]);
         fs::write(crashed.path().join("bibs/10.xml.part"), text).expect("written");
-        goes_on(&crashed, &first, &[], &format!("{bytes} bytes of the end")).await;
+        goes_on(&crashed, &first, &[bib(40, 3, "third")], &format!("{bytes} bytes of the end")).await;
     }
     for step in 1..=3 {
         let crashed = before.copy();
@@ -152,7 +154,7 @@ async fn a_publication_that_was_cut_off_is_completed() {
         if step > 2 {
             fs::copy(after.path().join("manifest.json"), crashed.path().join("manifest.json")).expect("copied");
         }
-        goes_on(&crashed, &first, &[], &format!("step {step} of publishing")).await;
+        goes_on(&crashed, &first, &[bib(40, 3, "third")], &format!("step {step} of publishing")).await;
         assert!(crashed.numbered("bibs", ".journal.part").is_empty());
         let listed = crashed.manifest();
         let entry = &listed["files"][0];
@@ -185,6 +187,31 @@ async fn a_file_that_changed_behind_the_sink_is_looked_at_anew() {
             let held = destination.held();
             let expected = destination.expected(&second);
             assert!(expected.iter().all(|(key, value)| held.get(key) == Some(value)), "{kind:?}, {change}: {held:?}");
+        }
+    }
+}
+
+/// A disk that loses what it had confirmed is beyond a sink's powers; but what is sent again is taken again.
+#[tokio::test]
+async fn what_a_disk_lost_is_taken_again() {
+    let (first, second, _) = batches();
+    for kind in Kind::FILES {
+        for share in 0..10 {
+            let destination = Destination::new(kind);
+            let mut sink = destination.open();
+            sink.deliver(&first).await.expect("delivered");
+            sink.deliver(&second).await.expect("delivered");
+            sink.settle().await.expect("settled");
+            drop(sink);
+            let path = destination.path().join(&written_files(kind, 10)[0]);
+            let length = fs::metadata(&path).expect("there").len();
+            OpenOptions::new().write(true).open(&path).and_then(|f| f.set_len(length * share / 10)).expect("cut");
+            let mut sink = destination.open();
+            sink.deliver(&first).await.expect("delivered again");
+            sink.deliver(&second).await.expect("delivered again");
+            sink.close().await.expect("closed");
+            let all = [&first[..], &second[..]].concat();
+            assert_eq!(destination.held(), destination.expected(&all), "{kind:?}, {share} of 10");
         }
     }
 }
