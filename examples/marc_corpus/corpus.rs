@@ -1,18 +1,9 @@
-//! Makes a corpus of invented records for the comparison with other MARC tools and for measuring.
-//!
-//! `cargo run --example marc_corpus -- DIRECTORY COUNT SEED FORM…` writes `corpus.mrc`, `corpus.xml`, `corpus.json` and
-//! `sierra.json` (pages of 2,000 bibs), or those of them that are named: `iso2709`, `marcxml`, `marc-json`,
-//! `sierra-json`. The same seed makes the same records.
+//! The invented records themselves.
 
-use std::fs::File;
-use std::io::{BufWriter, Write};
-use std::path::Path;
-
-use anyhow::{Context, bail};
 use rand::rngs::StdRng;
 use rand::{Rng, RngExt};
 use serde_json::{Value, json};
-use sierra_sync::marc::{Field, Format, Indicator, Leader, Record, SubfieldCode, Tag, Writer, marc_json};
+use sierra_sync::marc::{Field, Indicator, Leader, Record, SubfieldCode, Tag, marc_json};
 use sierra_sync::seed::RootSeed;
 
 /// Pieces of text as catalogues have them: several scripts, combining marks, and what each form must escape.
@@ -97,32 +88,8 @@ const DATA_TAGS: [(&str, u32, u32); 26] = [
     ("9XX", 5, 1),
 ];
 
-fn main() -> anyhow::Result<()> {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [directory, count, seed, forms @ ..] = arguments.as_slice() else {
-        bail!("usage: marc_corpus DIRECTORY COUNT SEED [FORM…]");
-    };
-    let count: u64 = count.parse().context("COUNT is not a number")?;
-    let seed = RootSeed::new(seed.parse().context("SEED is not a number")?);
-    let directory = Path::new(directory);
-    std::fs::create_dir_all(directory)?;
-    let is_wanted = |form: &str| forms.is_empty() || forms.iter().any(|wanted| wanted == form);
-    for (format, name) in
-        [(Format::Iso2709, "corpus.mrc"), (Format::MarcXml, "corpus.xml"), (Format::MarcJson, "corpus.json")]
-    {
-        if is_wanted(format.name()) {
-            let mut writer = Writer::new(File::create(directory.join(name))?, format);
-            records(count, seed).try_for_each(|record| writer.write(&record))?;
-            writer.finish()?;
-        }
-    }
-    if is_wanted("sierra-json") {
-        write_sierra(&directory.join("sierra.json"), records(count, seed))?;
-    }
-    Ok(())
-}
-
-fn records(count: u64, seed: RootSeed) -> impl Iterator<Item = Record> {
+/// Invented records, numbered from 1000000; the same seed makes the same ones.
+pub(crate) fn records(count: u64, seed: RootSeed) -> impl Iterator<Item = Record> {
     let mut random = seed.generator("marc corpus");
     (0..count).map(move |number| record(1_000_000 + number, &mut random))
 }
@@ -182,31 +149,23 @@ fn pick<T: Copy>(choices: &[T], random: &mut impl Rng) -> T {
     choices.get(random.random_range(0..choices.len())).copied().expect("the index is within the choices")
 }
 
-/// Pages as Sierra answers them: fields in fieldTag order, the leader last, non-MARC fields among them.
-fn write_sierra(path: &Path, records: impl Iterator<Item = Record>) -> anyhow::Result<()> {
+/// The same records as pages of 2,000 bibs as Sierra answers them: fields in fieldTag order, the leader last, fields
+/// that are not MARC among them, and every fiftieth bib with Sierra's own `marc`.
+pub(crate) fn pages(count: u64, seed: RootSeed) -> impl Iterator<Item = serde_json::Result<Value>> {
     const PAGE: usize = 2000;
-    let mut target = BufWriter::new(File::create(path)?);
-    let mut page = Vec::new();
-    let mut flush = |page: &mut Vec<Value>| -> anyhow::Result<()> {
-        let entries = std::mem::take(page);
-        serde_json::to_writer(&mut target, &json!({"total": entries.len(), "start": 0, "entries": entries}))?;
-        target.write_all(b"\n")?;
-        Ok(())
-    };
-    for (number, record) in records.enumerate() {
-        page.push(entry(1_000_000 + number, &record)?);
-        if page.len() == PAGE {
-            flush(&mut page)?;
+    let mut records = records(count, seed).enumerate();
+    std::iter::from_fn(move || {
+        let entries: serde_json::Result<Vec<Value>> =
+            records.by_ref().take(PAGE).map(|(number, record)| entry(1_000_000 + number, &record)).collect();
+        match entries {
+            Ok(entries) if entries.is_empty() => None,
+            Ok(entries) => Some(Ok(json!({"total": entries.len(), "start": 0, "entries": entries}))),
+            Err(error) => Some(Err(error)),
         }
-    }
-    if !page.is_empty() {
-        flush(&mut page)?;
-    }
-    target.flush()?;
-    Ok(())
+    })
 }
 
-fn entry(number: usize, record: &Record) -> anyhow::Result<Value> {
+fn entry(number: usize, record: &Record) -> serde_json::Result<Value> {
     let mut fields: Vec<(char, Value)> = record.fields().map(|field| (group(field.tag()), var_field(&field))).collect();
     fields.push(('n', json!({"fieldTag": "n", "content": "a local note without a MARC tag"})));
     fields.sort_by_key(|(group, _)| *group);
