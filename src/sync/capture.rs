@@ -9,8 +9,9 @@ pub mod ending;
 pub mod error;
 mod lane;
 pub mod map;
-pub mod pass;
 mod quarantine;
+
+pub mod pass;
 mod refetch;
 mod rows;
 pub mod tally;
@@ -18,6 +19,7 @@ pub mod tripwire;
 mod walk;
 
 pub use lane::Lane;
+pub(in crate::sync) use quarantine::fingerprint;
 
 /// The reason of a bib that came without MARC (BR-048).
 pub const NO_MARC: &str = "no-marc: the entry has no varFields, also when asked for again";

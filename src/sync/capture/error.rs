@@ -5,6 +5,7 @@ use super::tripwire::Tripped;
 use crate::record::Stream;
 use crate::sync::StoreError;
 use crate::sync::backpressure::Held;
+use crate::sync::exit::Trouble;
 use crate::sync::ports::{SourceError, SourceErrorKind};
 use crate::sync::report::summary::ErrorReport;
 
@@ -85,6 +86,17 @@ impl WalkError {
         }
     }
 
+    /// What it means for the exit code, beyond the gap that it leaves.
+    #[must_use]
+    pub fn trouble(&self) -> Option<Trouble> {
+        match self {
+            Self::Source(error) => source_trouble(error.kind),
+            Self::Held(Held::DiskLow { .. }) | Self::Store(_) => Some(Trouble::StoreIo),
+            Self::Held(Held::OutboxFull { .. }) => Some(Trouble::Unavailable),
+            Self::Looped | Self::Tripped(_) | Self::Cancelled => None,
+        }
+    }
+
     /// The error as people and programs see it.
     #[must_use]
     pub fn report(&self, stream: Stream) -> ErrorReport {
@@ -122,6 +134,19 @@ pub fn source_report(error: &SourceError) -> ErrorReport {
         code: error.code,
         correlation_id: Some(error.correlation_id.clone()),
         hint: Some(error.hint.clone()),
+    }
+}
+
+/// What a source's error means for the exit code, beyond the gap that it leaves.
+#[must_use]
+pub fn source_trouble(kind: SourceErrorKind) -> Option<Trouble> {
+    match kind {
+        SourceErrorKind::Credentials => Some(Trouble::Credentials),
+        SourceErrorKind::CircuitOpen | SourceErrorKind::Suspended | SourceErrorKind::Stopped => {
+            Some(Trouble::Unavailable)
+        }
+        SourceErrorKind::WaitingQuota { .. } => Some(Trouble::TryLater),
+        SourceErrorKind::Exhausted | SourceErrorKind::Narrow | SourceErrorKind::Permanent => None,
     }
 }
 

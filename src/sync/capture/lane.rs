@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::absorb::{AbsorbError, Absorbed, Batch, Intake, absorb};
@@ -12,12 +12,12 @@ use super::map::Mapper;
 use super::tripwire::Tripwire;
 use crate::clock::SharedClock;
 use crate::record::Stream;
-use crate::sync::LedgerRow;
 use crate::sync::observer::{Event, SharedObserver};
 use crate::sync::ports::{Answer, PageQuery, Source};
 use crate::sync::positions::Positions;
 use crate::sync::settings::StreamSettings;
 use crate::sync::store_handle::StoreHandle;
+use crate::sync::{LedgerRow, Seq};
 
 /// How long a call in flight may still take once shutdown was asked for: long enough for an ordinary page, so that
 /// none is fetched again, and short enough for a clean stop within five seconds.
@@ -38,6 +38,8 @@ pub struct Lane {
     pub(in crate::sync) clock: SharedClock,
     pub(in crate::sync) observer: SharedObserver,
     pub(in crate::sync) positions: Arc<Positions>,
+    /// Rung after each commit, so that deliveries look for work.
+    pub(in crate::sync) ringer: Arc<watch::Sender<Seq>>,
     /// Held while a page is absorbed: two walks of one stream must not judge one record at the same time.
     pub(in crate::sync) tripwire: Mutex<Tripwire>,
 }
@@ -76,7 +78,7 @@ impl Lane {
             tokio::time::sleep(LAST_CALL).await;
         };
         tokio::select! {
-            biased;
+           biased;
             answer = self.source.page(query) => Ok(answer?),
             () = too_late => Err(WalkError::Cancelled),
         }
@@ -88,6 +90,7 @@ impl Lane {
             return Ok(());
         }
         tokio::select! {
+            biased;
             () = tokio::time::sleep(time) => Ok(()),
             () = cancel.cancelled() => Err(WalkError::Cancelled),
         }
@@ -110,6 +113,9 @@ impl Lane {
         let (absorbed, wire) = self.store.call(work).await?;
         *tripwire = wire;
         *row = absorbed.row.clone();
+        if let Some(last_seq) = absorbed.last_seq {
+            self.ringer.send_replace(last_seq);
+        }
         self.observer.observe(&Event::PageCaptured {
             stream: row.stream,
             pass: row.pass,

@@ -3,6 +3,7 @@
 //! A row that fails does not keep the next one from being tried (BR-070). Only what no row could get past ends the
 //! pass early: an open breaker, a quota wait, a refused credential, a full outbox, a shutdown.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
@@ -12,6 +13,7 @@ use super::error::{Aftermath, WalkError};
 use super::lane::Lane;
 use super::tally::Tally;
 use crate::record::RecordNumber;
+use crate::sync::exit::Trouble;
 use crate::sync::ledger::coverage::{Coverage, coverage, gap_of, gaps};
 use crate::sync::ledger::{days, plan};
 use crate::sync::observer::Event;
@@ -64,6 +66,8 @@ pub struct PassReport {
     pub reached_back: bool,
     /// Whether the stream stopped for a reason that repeats until a person acts.
     pub needs_person: bool,
+    /// What it means for the exit code.
+    pub troubles: BTreeSet<Trouble>,
 }
 
 impl Lane {
@@ -86,6 +90,7 @@ impl Lane {
             rows_done: 0,
             reached_back: false,
             needs_person: false,
+            troubles: BTreeSet::new(),
         };
         running.run().await?;
         let report = running.report().await?;
@@ -111,6 +116,7 @@ struct Running<'a> {
     rows_done: u64,
     reached_back: bool,
     needs_person: bool,
+    troubles: BTreeSet<Trouble>,
 }
 
 impl Running<'_> {
@@ -195,6 +201,7 @@ impl Running<'_> {
                 Err(error) => error,
             };
             self.error = Some(error.report(self.lane.stream()));
+            self.troubles.extend(error.trouble());
             let aftermath = error.aftermath();
             match aftermath {
                 Aftermath::Park(resume_at) if self.order.wait_for_quota => {
@@ -202,6 +209,7 @@ impl Running<'_> {
                         self.ended_by = Some(Aftermath::LeaveRow);
                         return Ok(());
                     }
+                    self.troubles.remove(&Trouble::TryLater);
                     continue;
                 }
                 Aftermath::Park(resume_at) => self.lane.park_row(row, resume_at).await?,
@@ -225,7 +233,7 @@ impl Running<'_> {
         self.lane.pause(left, self.cancel).await.is_ok()
     }
 
-    async fn report(self) -> Result<PassReport, StoreError> {
+    async fn report(mut self) -> Result<PassReport, StoreError> {
         let rows = self.lane.rows().await?;
         let is_parked = |row: &&LedgerRow| row.resume_at.is_some();
         let unfinished = rows.iter().filter(|row| row.is_owed() && row.state != RowState::Failed);
@@ -243,6 +251,15 @@ impl Running<'_> {
             None if has_progress => StreamOutcome::Partial,
             None => StreamOutcome::Failed,
         };
+        if outcome == StreamOutcome::Failed && self.ended_by.is_none() {
+            self.troubles.insert(Trouble::Unavailable);
+        }
+        if !owed.is_empty() {
+            self.troubles.insert(Trouble::Gap);
+        }
+        if self.tally.entries.newly_quarantined > 0 {
+            self.troubles.insert(Trouble::NewlyQuarantined);
+        }
         let resume_at = match self.ended_by {
             Some(Aftermath::Park(resume_at)) => Some(resume_at),
             _ => None,
@@ -256,6 +273,7 @@ impl Running<'_> {
             resume_at,
             reached_back: self.reached_back,
             needs_person: self.needs_person,
+            troubles: self.troubles,
         })
     }
 }

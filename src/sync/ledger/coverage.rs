@@ -98,22 +98,22 @@ pub fn gap_of(row: &LedgerRow) -> Gap {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub(in crate::sync) mod tests {
     use super::*;
     use crate::record::RecordNumber;
 
     /// The moment `minutes` after the pin of [`load`].
-    pub(in crate::sync::ledger) fn minute(minutes: i64) -> Timestamp {
+    pub(in crate::sync) fn minute(minutes: i64) -> Timestamp {
         let pin: Timestamp = "2026-01-05T10:00:00Z".parse().expect("a timestamp");
         pin + jiff::SignedDuration::from_mins(minutes)
     }
 
-    pub(in crate::sync::ledger) fn load(state: RowState) -> LedgerRow {
+    pub(in crate::sync) fn load(state: RowState) -> LedgerRow {
         let span = Span::Ids { from: RecordNumber::new(1), to: None, pinned: minute(0) };
         LedgerRow { state, ..LedgerRow::opened(1, Stream::Bibs, Pass::Load, span, minute(0)) }
     }
 
-    pub(in crate::sync::ledger) fn row(id: u64, from: i64, to: i64, state: RowState) -> LedgerRow {
+    pub(in crate::sync) fn row(id: u64, from: i64, to: i64, state: RowState) -> LedgerRow {
         let span = Span::Time(Window::new(minute(from), minute(to)).expect("a window"));
         LedgerRow { state, ..LedgerRow::opened(id, Stream::Bibs, Pass::Update, span, minute(to)) }
     }
