@@ -61,9 +61,11 @@ pub async fn run(args: CheckArgs, global: &Global) -> anyhow::Result<Exit> {
     tell.finish()
 }
 
+type Print<'p> = Box<dyn FnMut(&ProbeLine) -> anyhow::Result<()> + 'p>;
+
 /// Where the lines go, and what they mean to the exit code.
 struct Tell<'p> {
-    print: Box<dyn FnMut(&ProbeLine) -> anyhow::Result<()> + 'p>,
+    print: Print<'p>,
     exits: Vec<Exit>,
     broken: Option<anyhow::Error>,
 }

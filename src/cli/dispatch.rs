@@ -7,7 +7,7 @@ use std::sync::Arc;
 use anyhow::Context;
 use clap::{CommandFactory, FromArgMatches};
 
-use crate::cli::args::{Arguments, Command, Global};
+use crate::cli::args::{Arguments, Command, Format, Global};
 use crate::cli::exit::{Exit, Refused};
 use crate::cli::{check, convert, demo, init, schema, simulate, status, sync, terminal, unbuilt};
 use crate::clock::{Clock, SystemClock};
@@ -23,17 +23,32 @@ pub fn dispatch(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
             return u8::try_from(usage.exit_code()).map_or(ExitCode::FAILURE, ExitCode::from);
         }
     };
-    let result = parsed.and_then(|arguments| {
-        telemetry::start(&log_settings(&arguments.global), || SystemClock.now());
-        run(arguments)
-    });
-    match result {
-        Ok(exit) => exit.into(),
-        Err(error) => {
-            terminal::talk(&format!("sierra-sync: {error:#}"));
-            Exit::of_error(&error).into()
+    let arguments = match parsed {
+        Ok(arguments) => arguments,
+        Err(error) => return fail(&error, Format::Text),
+    };
+    let format = arguments.global.log_format;
+    telemetry::start(&log_settings(&arguments.global), || SystemClock.now());
+    run(arguments).map_or_else(|error| fail(&error, format), ExitCode::from)
+}
+
+/// Says why the command failed: once, here. Where log lines are JSON this is one too, so that the whole of stderr
+/// stays readable to programs.
+fn fail(error: &anyhow::Error, format: Format) -> ExitCode {
+    let exit = Exit::of_error(error);
+    let problems = error.chain().find_map(|cause| cause.downcast_ref::<Problems>());
+    match (format, problems) {
+        (Format::Text, _) => terminal::talk(&format!("sierra-sync: {error:#}")),
+        (Format::Json, None) => tracing::error!(event = "command_failed", exit = exit.code(), "{error:#}"),
+        (Format::Json, Some(problems)) => {
+            for problem in problems.iter() {
+                let (key, hint) = (problem.key.as_ref().map(ToString::to_string), problem.hint.as_deref());
+                let place = problem.place.to_string();
+                tracing::error!(event = "config_problem", exit = exit.code(), place, key, hint, "{}", problem.message);
+            }
         }
     }
+    exit.into()
 }
 
 /// Loads the configuration that `global` names and logs its warnings.

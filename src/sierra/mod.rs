@@ -17,7 +17,7 @@ mod token;
 pub mod transport;
 mod wire;
 
-pub use base_url::BaseUrlError;
+pub use base_url::{BaseUrlError, checked_base_url};
 pub use decode::{DecodedPage, decode_entry, decode_page};
 pub use envelope::InvalidBody;
 pub use http_transport::{HttpTransport, HttpTransportError, install_crypto};

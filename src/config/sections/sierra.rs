@@ -1,7 +1,5 @@
 //! `[sierra]`: how Sierra is reached.
 
-use std::net::IpAddr;
-
 use jiff::tz::TimeZone;
 use reqwest::Url;
 
@@ -9,7 +7,7 @@ use crate::config::kind::{DurationIn, FilePath, Text, TextAs};
 use crate::config::nearest::nearest;
 use crate::config::secrets::{self, SecretKeys};
 use crate::config::section::{Section, Written};
-use crate::sierra::SierraSettings;
+use crate::sierra::{BaseUrlError, SierraSettings, checked_base_url};
 
 const BASE_URL: TextAs<String> = TextAs {
     parse: base_url,
@@ -95,48 +93,33 @@ pub(in crate::config) fn read(root: &mut Section<'_>) -> Option<SierraSettings> 
     })
 }
 
-/// The address without its trailing slash. Messages do not quote addresses that hold credentials.
+/// The address without its trailing slash. No message quotes it: it may hold credentials.
 fn base_url(text: &str) -> Result<String, String> {
-    let url = Url::parse(text).map_err(|error| format!("not a URL ({error})"))?;
-    if has_credentials(&url) {
-        return Err("holds a user name or password".to_owned());
+    let base_url = checked_base_url(text).map_err(|error| match error {
+        BaseUrlError::Malformed => "is not an absolute http or https URL".to_owned(),
+        BaseUrlError::NotEncrypted => {
+            "uses plain http to another machine, which would send the secret in the clear".to_owned()
+        }
+        BaseUrlError::Credentials => "holds a user name or password".to_owned(),
+        BaseUrlError::Query => "has a query or fragment".to_owned(),
+    })?;
+    let version = base_url.rsplit('/').next().and_then(|segment| segment.strip_prefix('v'));
+    if version.is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())) {
+        Ok(base_url)
+    } else {
+        Err("does not end in the API's version, such as /v6".to_owned())
     }
-    match url.scheme() {
-        "https" => {}
-        "http" if is_loopback(&url) => {}
-        "http" => return Err("uses plain http to another machine, which would send the secret in the clear".to_owned()),
-        other => return Err(format!("has the scheme {other:?}")),
-    }
-    if url.query().is_some() || url.fragment().is_some() {
-        return Err("has a query or fragment".to_owned());
-    }
-    let path = url.path().trim_end_matches('/');
-    let version = path.rsplit('/').next().and_then(|segment| segment.strip_prefix('v'));
-    if !version.is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())) {
-        return Err("does not end in the API's version, such as /v6".to_owned());
-    }
-    Ok(url.as_str().trim_end_matches('/').to_owned())
 }
 
 fn proxy(text: &str) -> Result<String, String> {
-    let url = Url::parse(text).map_err(|error| format!("not a URL ({error})"))?;
-    if has_credentials(&url) {
+    let url = Url::parse(text).map_err(|error| format!("is not a URL ({error})"))?;
+    if !url.username().is_empty() || url.password().is_some() {
         return Err("holds a user name or password".to_owned());
     }
     match url.scheme() {
         "http" | "https" => Ok(text.to_owned()),
         other => Err(format!("has the scheme {other:?}")),
     }
-}
-
-fn has_credentials(url: &Url) -> bool {
-    !url.username().is_empty() || url.password().is_some()
-}
-
-fn is_loopback(url: &Url) -> bool {
-    let host = url.host_str().unwrap_or_default();
-    let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
-    host == "localhost" || address.is_ok_and(|address| address.is_loopback())
 }
 
 fn zone(text: &str) -> Result<TimeZone, String> {

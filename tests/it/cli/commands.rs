@@ -35,3 +35,19 @@ fn schemas_are_printed_as_they_stand_in_their_files() {
         assert!(printed.code == 0 && is_same, "{name} is printed differently");
     }
 }
+
+/// A13: whatever goes to stderr can be read by programs when they ask for JSON lines.
+#[test]
+fn stderr_is_flat_json_lines_when_asked_for() {
+    let bench = Bench::with_config("config_version = 3\n[retry]\ncap = \"x\"\n");
+    let run = bench.run(&["sync", "--log-format", "json"]);
+    assert_eq!(run.code, 2);
+    let lines: Vec<serde_json::Value> =
+        run.stderr.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("{run:?}"))).collect();
+    let cap = lines.iter().find(|line| line["key"] == "retry.cap").expect("its line");
+    assert_eq!((&cap["event"], &cap["exit"], &cap["level"]), (&"config_problem".into(), &2.into(), &"error".into()));
+    assert_eq!(cap["place"], "./sierra-sync.toml:3:7");
+    assert!(
+        lines.iter().all(|line| line.as_object().is_some_and(|line| line.values().all(|value| !value.is_object())))
+    );
+}
