@@ -1,1 +1,3 @@
-//! (stub)
+//! The engine on paused time: convergence, crashes, and every way in which a harvest has been known to go wrong.
+
+mod basics;
