@@ -225,6 +225,10 @@ impl Running<'_> {
                     self.lane.fail_row(row, &error).await?;
                 }
             }
+            if aftermath == Aftermath::StopStream {
+                let (stream, error) = (self.lane.stream(), error.report(self.lane.stream()));
+                self.lane.observer.observe(&Event::StreamStopped { stream, error });
+            }
             self.needs_person |= matches!(error, WalkError::Tripped(_));
             if aftermath != Aftermath::NextRow {
                 self.ended_by = Some(aftermath);

@@ -7,8 +7,10 @@ mod recorder;
 mod rig;
 mod shelf;
 mod shelf_source;
+mod vitals;
 mod watch;
 
 pub(crate) use recorder::Trouble;
 pub(crate) use rig::{Rig, hours, minutes, seeds};
 pub(crate) use shelf_source::{Act, ShelfSource};
+pub(crate) use vitals::NoVitals;

@@ -225,6 +225,11 @@ impl<L: Library> Rig<L> {
         self.watch.look_at(&self.store);
     }
 
+    /// The engine is dropped; the next one is opened over what the rig then holds.
+    pub(crate) fn forget_engine(&mut self) {
+        self.engine = None;
+    }
+
     /// The engine is closed and will be opened anew: a clean restart, for changed settings.
     pub(crate) async fn restart(&mut self) {
         if let Some(engine) = self.engine.take() {

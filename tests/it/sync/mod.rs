@@ -2,6 +2,10 @@
 
 mod basics;
 mod clocks;
+mod crashes;
 mod deletes;
+mod failures;
 mod life;
 mod paging;
+mod records;
+mod sinks;
