@@ -7,10 +7,10 @@ mod recorder;
 mod rig;
 mod shelf;
 mod shelf_source;
+mod vitals;
 mod watch;
 
-pub(crate) use library::{Holding, Library, Truth};
-pub(crate) use recorder::{Recorder, Trouble};
+pub(crate) use recorder::Trouble;
 pub(crate) use rig::{Rig, hours, minutes, seeds};
-pub(crate) use shelf::Shelf;
-pub(crate) use shelf_source::{Act, ShelfSource, failure};
+pub(crate) use shelf_source::{Act, ShelfSource};
+pub(crate) use vitals::NoVitals;

@@ -17,7 +17,7 @@ use sierra_sync::sync::observer::SharedObserver;
 use sierra_sync::sync::positions::Limits;
 use sierra_sync::sync::report::PassSummary;
 use sierra_sync::sync::settings::{Cadence, RouteSettings, StreamSettings, SuppressedAs, WhenFull};
-use sierra_sync::sync::{Engine, EngineParts, Sink, Store, StoreError, SyncOptions};
+use sierra_sync::sync::{Engine, EngineError, EngineParts, Sink, Store, StoreError, SyncOptions};
 use tokio_util::sync::CancellationToken;
 
 use super::library::Library;
@@ -112,6 +112,15 @@ impl<L: Library> Rig<L> {
 
     /// The engine, opened if need be.
     pub(crate) async fn engine(&mut self) -> Result<Arc<Engine>, StoreError> {
+        match self.try_open().await {
+            Ok(engine) => Ok(engine),
+            Err(EngineError::Store(error)) => Err(error),
+            Err(error) => panic!("seed {}: {error}", self.seed),
+        }
+    }
+
+    /// The engine, opened if need be, or why it cannot be.
+    pub(crate) async fn try_open(&mut self) -> Result<Arc<Engine>, EngineError> {
         if let Some(engine) = &self.engine {
             return Ok(Arc::clone(engine));
         }
@@ -134,11 +143,7 @@ impl<L: Library> Rig<L> {
             seed: RootSeed::new(self.seed),
             observer,
         };
-        let engine = match Engine::open(parts).await {
-            Ok(engine) => Arc::new(engine),
-            Err(sierra_sync::sync::EngineError::Store(error)) => return Err(error),
-            Err(error) => panic!("seed {}: {error}", self.seed),
-        };
+        let engine = Arc::new(Engine::open(parts).await?);
         self.engine = Some(Arc::clone(&engine));
         Ok(engine)
     }
@@ -218,6 +223,11 @@ impl<L: Library> Rig<L> {
         self.engine = None;
         self.store = Arc::new(self.store.crash_and_reopen());
         self.watch.look_at(&self.store);
+    }
+
+    /// The engine is dropped; the next one is opened over what the rig then holds.
+    pub(crate) fn forget_engine(&mut self) {
+        self.engine = None;
     }
 
     /// The engine is closed and will be opened anew: a clean restart, for changed settings.
