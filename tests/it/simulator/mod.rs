@@ -9,6 +9,8 @@ mod command;
 #[cfg(test)]
 mod faults;
 #[cfg(test)]
+mod fixtures;
+#[cfg(test)]
 mod life;
 #[cfg(test)]
 mod limits;
