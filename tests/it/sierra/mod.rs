@@ -3,3 +3,5 @@
 mod http_transport;
 mod raw_server;
 mod real_data;
+mod script;
+mod tokens;
