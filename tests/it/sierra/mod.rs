@@ -1,6 +1,8 @@
 //! The Sierra client from outside.
 
+mod answers;
 mod http_transport;
+mod privacy;
 mod raw_server;
 mod real_data;
 mod script;

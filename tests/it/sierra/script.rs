@@ -116,7 +116,7 @@ impl Script {
     fn next(&self, path: &str) -> Act {
         let mut acts = self.acts.lock().expect("not poisoned");
         let acts = acts.get_mut(path).unwrap_or_else(|| panic!("nothing is scripted for {path}"));
-        if acts.len() > 1 { acts.pop().expect("more than one") } else { acts[0].clone() }
+        if acts.len() > 1 { acts.pop() } else { acts.last().cloned() }.expect("at least one act")
     }
 
     async fn act(&self, act: Act) -> Result<http::Response<Bytes>, TransportError> {
