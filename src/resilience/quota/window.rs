@@ -1,0 +1,496 @@
+//! What we know about the server's quota window: how much is left of it, and when it ends.
+//!
+//! The server's clock, its rounding and the round trip blur every statement, so the end is an interval; the
+//! intervals of one window are intersected, and it counts as over at the upper end. Calls of ours that the server
+//! may not have counted yet are taken off what it says is left.
+//!
+//! Most servers count in fixed windows. Some count over the last minute at any moment, or refill a bucket; their
+//! stated end moves on with every call. Once that has been seen, the end means "then there is more", and what
+//! comes back in between follows from our own calls of one window length ago.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::others::Others;
+use super::sends::Sends;
+use crate::resilience::rate_headers::RateFacts;
+use crate::resilience::settings::QuotaSettings;
+use crate::resilience::span::Span;
+
+/// With fewer left than the reserve and no reset stated, the window is taken to end after this (A3).
+const UNSTATED: Duration = Duration::from_secs(10);
+/// A window that would last longer is nonsense.
+const LONGEST: Duration = Duration::from_secs(31 * 24 * 3600);
+/// Windows no longer than this are too blurred by whole seconds to tell how the server counts.
+const TELLING: Duration = Duration::from_secs(10);
+/// What two statements about one moment may differ by.
+const BLUR: Duration = Duration::from_secs(2);
+/// So many answers in a row that contradict what we took for the window, and they are right.
+const INSISTENT: u32 = 3;
+
+/// What a caller may do now, as far as the window goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Room {
+    /// This many calls may be made.
+    Calls(u32),
+    /// No more before the end of the window.
+    Spent { until: Instant },
+    /// No more before then, because an earlier call of ours still counts or others are to have their part.
+    Later { at: Instant },
+}
+
+/// Over what time paced calls are spread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Spread {
+    /// What is left of the window, for what is left of its calls.
+    Over(Duration),
+    /// One window length, for a whole grant, at any moment.
+    Steady(Duration),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Interval {
+    earliest: Instant,
+    latest: Instant,
+}
+
+/// What the server said was left, and when.
+#[derive(Debug, Clone, Copy)]
+struct View {
+    left: i64,
+    /// When the call was sent whose answer said so.
+    asked: Instant,
+    /// When that answer came.
+    heard: Instant,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Shape {
+    /// One window after the other.
+    Fixed,
+    /// The last window length at any moment; the stated end is when the oldest counted call leaves.
+    Rolling,
+    /// A bucket that refills evenly; the stated end is when it is full.
+    Refilling,
+}
+
+/// What is known of the time of a whole refill, should the server keep a bucket.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Refill {
+    /// As it looked when a fifth of the bucket was gone.
+    Guessed(Duration),
+    /// Confirmed; read off when this part was gone.
+    Known { seen: f64 },
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Window {
+    limit: Option<u32>,
+    length: Option<Duration>,
+    length_is_policy: bool,
+    shape: Shape,
+    /// Number of the present window; grows.
+    pub(super) generation: u64,
+    began: Instant,
+    end: Option<Interval>,
+    /// The end of the window before, while this one's is not known.
+    last_end: Option<Interval>,
+    view: Option<View>,
+    /// Our calls in this window.
+    used: u32,
+    sends: Sends,
+    others: Others,
+    /// Calls of others before we came: the first window was not seen from its beginning.
+    before_us: Option<u32>,
+    contradictions: u32,
+    refill: Option<Refill>,
+    /// Statements that were ignored.
+    pub(super) nonsense: u64,
+}
+
+impl Window {
+    pub(super) fn new(now: Instant) -> Self {
+        Self {
+            limit: None,
+            length: None,
+            length_is_policy: false,
+            shape: Shape::Fixed,
+            generation: 0,
+            began: now,
+            end: None,
+            last_end: None,
+            view: None,
+            used: 0,
+            sends: Sends::default(),
+            others: Others::default(),
+            before_us: None,
+            contradictions: 0,
+            refill: None,
+            nonsense: 0,
+        }
+    }
+
+    pub(super) fn limit(&self) -> Option<u32> {
+        self.limit
+    }
+
+    pub(super) fn length(&self) -> Option<Duration> {
+        self.length
+    }
+
+    /// When the window is over for certain.
+    pub(super) fn ends_at(&self) -> Option<Instant> {
+        self.end.map(|end| end.latest)
+    }
+
+    /// Calls left on the server, by what it said and what we have done since.
+    pub(super) fn remaining(&self, now: Instant) -> Option<u32> {
+        self.left_on_server(now).map(|left| u32::try_from(left.max(0)).unwrap_or(u32::MAX))
+    }
+
+    /// Takes up a window that an earlier process knew.
+    pub(super) fn restore(&mut self, limit: Option<u32>, remaining: Option<u32>, end: Option<Instant>, now: Instant) {
+        self.limit = limit;
+        let Some(end) = end.filter(|end| *end > now) else { return };
+        self.end = Some(Interval { earliest: now, latest: end });
+        self.view = remaining.map(|left| View { left: i64::from(left), asked: now, heard: now });
+        let grant_used = limit.zip(remaining).map_or(0, |(limit, remaining)| limit.saturating_sub(remaining));
+        self.used = grant_used;
+    }
+
+    /// Forgets everything the server said, but not what we sent.
+    pub(super) fn forget(&mut self, now: Instant) {
+        let sends = std::mem::take(&mut self.sends);
+        *self = Self { generation: self.generation + 1, nonsense: self.nonsense, sends, ..Self::new(now) };
+    }
+
+    /// Lets time pass: begins a new window when the present one is over for certain.
+    pub(super) fn roll(&mut self, now: Instant) {
+        if self.ends_at().is_some_and(|end| end <= now) {
+            self.begin(now);
+        }
+    }
+
+    /// Begins a new window, about which nothing is known yet but the limit.
+    pub(super) fn begin(&mut self, now: Instant) {
+        let end = self.ends_at().unwrap_or(now).min(now);
+        self.last_end = self.end.take().or(self.last_end);
+        self.view = None;
+        self.generation += 1;
+        if self.shape == Shape::Fixed {
+            self.others.close_window();
+            self.began = end;
+            self.used = 0;
+            self.before_us = Some(0);
+        }
+    }
+
+    /// A call of ours goes out.
+    pub(super) fn sent(&mut self, now: Instant) {
+        self.used = self.used.saturating_add(1);
+        self.sends.record(now);
+        if let (Shape::Fixed, Some(view)) = (self.shape, &mut self.view) {
+            view.left -= 1;
+        }
+        let kept = self.length.unwrap_or(Duration::from_secs(3600)).saturating_mul(2);
+        if let Some(horizon) = now.checked_sub(kept) {
+            self.sends.forget_before(horizon);
+        }
+    }
+
+    /// A call that was counted did not go out after all.
+    pub(super) fn take_back(&mut self, generation: u64) {
+        self.sends.take_back();
+        if generation == self.generation {
+            self.used = self.used.saturating_sub(1);
+            if let (Shape::Fixed, Some(view)) = (self.shape, &mut self.view) {
+                view.left += 1;
+            }
+        }
+    }
+
+    /// How many more calls fit, by our share and by what the server has left.
+    pub(super) fn room(&self, settings: &QuotaSettings, now: Instant) -> Room {
+        match self.shape {
+            Shape::Fixed => self.room_in_fixed(settings, now),
+            Shape::Rolling | Shape::Refilling => self.room_in_rolling(settings, now),
+        }
+    }
+
+    fn room_in_fixed(&self, settings: &QuotaSettings, now: Instant) -> Room {
+        let ours = self.limit.map_or(i64::MAX, |limit| i64::from(settings.grant(limit)) - i64::from(self.used));
+        // With fewer than the reserve left we wait (A3): the call that brings it there may still go.
+        let on_server = self.left_on_server(now).map_or(i64::MAX, |left| left + 1 - i64::from(settings.reserve.max(1)));
+        let room = ours.min(on_server);
+        if room <= 0 {
+            return match self.ends_at() {
+                Some(until) => Room::Spent { until },
+                // Our share of a window whose end was never stated means nothing.
+                None if on_server > 0 => Room::Calls(u32::MAX),
+                None => match self.view.map_or(now, |view| view.heard) + UNSTATED {
+                    until if until > now => Room::Spent { until },
+                    _ => Room::Calls(1),
+                },
+            };
+        }
+        let (Some(end), Some(_)) = (self.end, self.view) else { return Room::Calls(clamp(room)) };
+        let length = end.latest.saturating_duration_since(self.began);
+        let free = |at: Instant| on_server - i64::from(self.others.expected(self.began, length, at));
+        let room = ours.min(free(now));
+        if room > 0 {
+            return Room::Calls(clamp(room));
+        }
+        // What is kept for others shrinks as the window runs out; find when it leaves room for one call.
+        let (mut early, mut late) = (now, end.latest);
+        for _ in 0..20 {
+            let middle = early + late.saturating_duration_since(early) / 2;
+            if free(middle) > 0 { late = middle } else { early = middle }
+        }
+        Room::Later { at: late.max(now + Duration::from_millis(1)) }
+    }
+
+    fn room_in_rolling(&self, settings: &QuotaSettings, now: Instant) -> Room {
+        let length = self.length.unwrap_or(Duration::from_secs(1));
+        let horizon = now.checked_sub(length).unwrap_or(now);
+        let ours = self
+            .limit
+            .map_or(i64::MAX, |limit| i64::from(settings.grant(limit)) - i64::from(self.sends.since(horizon)));
+        let next_freed = self.sends.oldest_since(horizon).map(|oldest| oldest + length + Duration::from_millis(1));
+        if ours <= 0 {
+            return Room::Later { at: next_freed.unwrap_or(now + length).max(now + Duration::from_millis(1)) };
+        }
+        let soon = self.ends_at().map_or(Duration::ZERO, |end| end.saturating_duration_since(now));
+        let kept = i64::from(settings.reserve.max(1)) - 1 + i64::from(self.others.expected_during(soon, length));
+        let room = ours.min(self.left_on_server(now).map_or(i64::MAX, |left| left - kept));
+        if room > 0 {
+            return Room::Calls(clamp(room));
+        }
+        let end = self.ends_at().unwrap_or(self.view.map_or(now, |view| view.heard) + UNSTATED);
+        if end <= now {
+            return Room::Calls(1);
+        }
+        match next_freed.filter(|freed| *freed < end && *freed > now) {
+            Some(at) => Room::Later { at },
+            None => Room::Spent { until: end },
+        }
+    }
+
+    /// Over what time paced calls are to be spread, if anything is known.
+    pub(super) fn time_to_spread_over(&self, now: Instant) -> Option<Spread> {
+        match self.shape {
+            Shape::Fixed => Some(Spread::Over(self.end?.earliest.saturating_duration_since(now))),
+            Shape::Rolling | Shape::Refilling => self.length.map(Spread::Steady),
+        }
+    }
+
+    fn left_on_server(&self, now: Instant) -> Option<i64> {
+        let view = self.view?;
+        match self.shape {
+            Shape::Fixed => Some(view.left),
+            Shape::Rolling | Shape::Refilling => {
+                let since = i64::from(self.sends.since(view.asked)).saturating_sub(1).max(0);
+                Some(view.left - since + i64::from(self.freed(view, now)))
+            }
+        }
+    }
+
+    /// Calls that came back since `view`, where they come back one by one.
+    fn freed(&self, view: View, now: Instant) -> u32 {
+        // What we cannot be sure of has not come back yet.
+        let doubt = if self.length_is_policy { Duration::ZERO } else { BLUR };
+        let length = self.length.unwrap_or_default() + doubt;
+        if self.shape == Shape::Refilling {
+            let part = now.saturating_duration_since(view.heard).as_secs_f64() / length.as_secs_f64();
+            return (f64::from(self.limit.unwrap_or(0)) * part) as u32;
+        }
+        match (view.heard.checked_sub(length), now.checked_sub(length)) {
+            (Some(then), Some(now)) => self.sends.between(then, now),
+            _ => 0,
+        }
+    }
+
+    /// Learns from an answer. `asked` is when its call went out; `in_flight` is how many other calls of ours are out,
+    /// which the server may or may not have counted.
+    pub(super) fn learn(
+        &mut self,
+        facts: &RateFacts,
+        asked: Instant,
+        now: Instant,
+        in_flight: u32,
+        settings: &QuotaSettings,
+    ) {
+        self.nonsense += u64::from(facts.nonsense);
+        if let Some(length) = facts.window {
+            self.length = Some(length);
+            self.length_is_policy = true;
+        }
+        if let Some(limit) = facts.limit {
+            self.limit = Some(limit);
+        }
+        // An answer to a call from before this window speaks of the last one.
+        if self.shape == Shape::Fixed && asked < self.began {
+            return;
+        }
+        // An answer overtaken by a younger one is old news.
+        if self.view.is_some_and(|view| asked < view.asked) && self.shape != Shape::Fixed {
+            return;
+        }
+        let stated = facts.reset.and_then(|reset| {
+            let interval = Interval { earliest: asked + reset.earliest, latest: now + reset.latest };
+            if reset.nominal > LONGEST {
+                self.nonsense += 1;
+                return None;
+            }
+            self.learn_length(reset);
+            self.learn_refill(reset, facts);
+            Some(interval)
+        });
+        match stated {
+            Some(stated) => self.learn_end(stated, asked, now),
+            None if facts.remaining.is_some_and(|left| left < settings.reserve) && self.end.is_none() => {
+                self.end = Some(Interval { earliest: now + UNSTATED, latest: now + UNSTATED });
+            }
+            None => {}
+        }
+        if let Some(remaining) = facts.remaining {
+            self.learn_remaining(remaining, asked, now, in_flight, settings);
+        }
+    }
+
+    /// The window is as long as the longest wait for its end that was ever stated.
+    fn learn_length(&mut self, reset: Span) {
+        let is_refill = self.shape == Shape::Refilling;
+        if !self.length_is_policy && !is_refill {
+            let stated = (reset.earliest + reset.latest) / 2;
+            self.length = Some(self.length.map_or(stated, |known| known.max(stated)));
+        }
+    }
+
+    fn learn_end(&mut self, stated: Interval, asked: Instant, now: Instant) {
+        if let Some(before) = self.end.or(self.last_end) {
+            self.learn_shape(before, stated, now);
+        }
+        let Some(known) = self.end else {
+            self.end = Some(stated);
+            // Windows may have passed unseen since the last one.
+            let beginning = self.length.and_then(|length| stated.earliest.checked_sub(length));
+            self.began = beginning.map_or(self.began, |beginning| self.began.max(beginning.min(asked)));
+            return;
+        };
+        let both = Interval { earliest: known.earliest.max(stated.earliest), latest: known.latest.min(stated.latest) };
+        if self.shape != Shape::Fixed {
+            self.end = Some(stated);
+        } else if both.earliest <= both.latest {
+            self.contradictions = 0;
+            self.end = Some(both);
+        } else if stated.earliest > known.latest {
+            // The server began its next window a little before we could be certain.
+            self.begin(now);
+            self.began = known.earliest.min(asked);
+            self.used = self.sends.since(known.earliest);
+            self.end = Some(stated);
+        } else {
+            // It now ends earlier than it was to. Waiting longer is the safe reading, unless the server insists.
+            self.nonsense += 1;
+            self.contradictions += 1;
+            if self.contradictions >= INSISTENT {
+                self.contradictions = 0;
+                self.end = Some(stated);
+            }
+        }
+    }
+
+    /// The end of a fixed window stays until it has come, and then jumps by a whole window or more; the end of any
+    /// other creeps.
+    fn learn_shape(&mut self, before: Interval, stated: Interval, now: Instant) {
+        if stated.earliest <= before.latest {
+            return;
+        }
+        let jump = stated.latest.saturating_duration_since(before.latest);
+        let creeps = match self.length.filter(|length| *length > TELLING) {
+            _ if now < before.earliest => true,
+            Some(length) => jump + BLUR + length.mul_f64(0.05) < length,
+            None => return,
+        };
+        self.shape = match (creeps, self.shape) {
+            (false, _) => Shape::Fixed,
+            (true, Shape::Refilling) => Shape::Refilling,
+            (true, _) => Shape::Rolling,
+        };
+    }
+
+    /// In a bucket the time until it is full goes with what is missing from it: the same quotient when a fifth and when
+    /// a third are gone, which nothing else shows. The quotient is the time of a whole refill, our window.
+    fn learn_refill(&mut self, reset: Span, facts: &RateFacts) {
+        let (Some(limit), Some(remaining)) = (self.limit, facts.remaining) else { return };
+        let missing = 1.0 - f64::from(remaining.min(limit)) / f64::from(limit);
+        let whole = |missing: f64| ((reset.earliest + reset.latest) / 2).div_f64(missing);
+        match self.refill {
+            Some(Refill::Known { seen }) if self.shape == Shape::Refilling => {
+                if missing > seen {
+                    // The more is missing, the less a whole second blurs.
+                    self.believe_refill(missing, whole(missing));
+                }
+            }
+            _ if (0.15..0.25).contains(&missing) => self.refill = Some(Refill::Guessed(whole(missing))),
+            Some(Refill::Guessed(guess)) if missing >= 0.35 => {
+                self.refill = None;
+                if whole(missing).abs_diff(guess) < guess.mul_f64(0.12) {
+                    self.shape = Shape::Refilling;
+                    self.believe_refill(missing, whole(missing));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn believe_refill(&mut self, missing: f64, whole: Duration) {
+        self.refill = Some(Refill::Known { seen: missing });
+        if !self.length_is_policy {
+            self.length = Some(whole);
+        }
+    }
+
+    fn learn_remaining(
+        &mut self,
+        remaining: u32,
+        asked: Instant,
+        now: Instant,
+        in_flight: u32,
+        settings: &QuotaSettings,
+    ) {
+        if let Some(limit) = self.limit {
+            let ours = match self.shape {
+                Shape::Fixed => self.used,
+                Shape::Rolling | Shape::Refilling => {
+                    now.checked_sub(self.length.unwrap_or_default()).map_or(0, |from| self.sends.since(from))
+                }
+            };
+            let counted = limit.saturating_sub(remaining).saturating_sub(ours);
+            let theirs = match self.shape {
+                Shape::Fixed => counted.saturating_sub(*self.before_us.get_or_insert(counted)),
+                Shape::Rolling => counted,
+                // What is missing from a bucket is not what was called within a window.
+                Shape::Refilling => 0,
+            };
+            self.others.observe(theirs, limit, remaining < settings.reserve, now);
+        }
+        let left = i64::from(remaining);
+        let left = match self.shape {
+            // Sends since are counted from the log.
+            Shape::Rolling | Shape::Refilling => left,
+            // Without an end nothing would ever raise it again.
+            Shape::Fixed if self.end.is_none() => left - i64::from(in_flight),
+            Shape::Fixed => {
+                let left = left - i64::from(in_flight);
+                self.view.map_or(left, |known| known.left.min(left))
+            }
+        };
+        self.view = Some(View { left, asked, heard: now });
+    }
+}
+
+fn clamp(room: i64) -> u32 {
+    u32::try_from(room.max(0)).unwrap_or(u32::MAX)
+}
