@@ -246,10 +246,10 @@ impl Store for SledStore {
             }
             quarantine::apply(&self.trees, draft, &slice)?;
             for (stream, id) in &slice.removed_rows {
-                draft.batch.remove(Tree::Ledger, ledger::key(*stream, *id));
+                ledger::remove(&self.trees, &mut draft.batch, *stream, *id)?;
             }
             for row in &slice.rows {
-                draft.batch.put(Tree::Ledger, ledger::key(row.stream, row.id), &ledger::encode(&self.keyring, row));
+                ledger::put(&self.trees, &self.keyring, &mut draft.batch, row)?;
             }
             Ok(seqs)
         })
@@ -311,14 +311,7 @@ impl Store for SledStore {
     }
 
     fn ledger(&self, stream: Stream) -> Result<Vec<LedgerRow>, StoreError> {
-        self.read("read the ledger", |_| {
-            let rows = self.trees.range(Tree::Ledger, ledger::key(stream, 0)..=ledger::key(stream, u64::MAX));
-            let rows = rows.map(|row| {
-                let (key, bytes) = row?;
-                ledger::decode(&self.keyring, stream, &key, &bytes)
-            });
-            rows.collect()
-        })
+        self.read("read the ledger", |_| ledger::list(&self.trees, &self.keyring, stream))
     }
 
     fn next_row_id(&self) -> Result<u64, StoreError> {
