@@ -261,7 +261,7 @@ impl Window {
             return Room::Later { at: next_freed.unwrap_or(now + length).max(now + Duration::from_millis(1)) };
         }
         let soon = self.ends_at().map_or(Duration::ZERO, |end| end.saturating_duration_since(now));
-        let kept = i64::from(settings.reserve.max(1)) - 1 + i64::from(self.others.expected_during(soon, length));
+        let kept = i64::from(settings.reserve.max(1)) - 1 + i64::from(self.others.expected_during(soon, length, now));
         let room = ours.min(self.left_on_server(now).map_or(i64::MAX, |left| left - kept));
         if room > 0 {
             return Room::Calls(clamp(room));
