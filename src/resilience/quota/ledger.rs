@@ -117,6 +117,8 @@ pub struct Ledger {
     in_flight: PerEndpoint<u32>,
     /// The key's gate stands for the end of the window, and not for a refusal.
     gate_is_of_window: bool,
+    /// The key's gate opens earlier than what the server said.
+    gate_was_cut: bool,
     cautious: bool,
     behind: bool,
     paced_in_window: (u64, u32),
@@ -137,6 +139,7 @@ impl Ledger {
             endpoint_gates: PerEndpoint::default(),
             in_flight: PerEndpoint::default(),
             gate_is_of_window: false,
+            gate_was_cut: false,
             cautious: false,
             behind: false,
             paced_in_window: (0, 0),
@@ -228,7 +231,9 @@ impl Ledger {
                 let wait = facts.usable_wait()?;
                 // A stated number of seconds is kept to the letter; a reset is over when it is over for certain.
                 let reset = facts.reset.filter(|_| facts.remaining.is_none_or(|left| left == 0));
-                let wait = reset.map_or(wait.nominal, |reset| wait.nominal.max(reset.latest)).min(LONGEST_GATE);
+                let stated = reset.map_or(wait.nominal, |reset| wait.nominal.max(reset.latest));
+                let wait = stated.min(LONGEST_GATE);
+                self.gate_was_cut |= stated > wait;
                 let id = self.new_id();
                 // A closed gate that stood for the window now stands for the longer of both.
                 self.gate_is_of_window &= self.key_gate.as_ref().is_some_and(|gate| gate.opens_at() > now + wait);
@@ -311,12 +316,13 @@ impl Ledger {
             gate.take_if(|gate| gate.is_over(now));
         }
         self.key_gate.take_if(|gate| gate.is_over(now));
-        let opened_early = self.gate_is_of_window
+        let opened_early = self.gate_was_cut
             && self.key_gate.as_ref().is_some_and(|gate| !gate.is_closed(now) && gate.is_untouched())
             && self.window.ends_at().is_some();
         if opened_early {
             // The stated end was too far off to be believed: look again with one call.
             self.window.begin(now);
+            self.gate_was_cut = false;
         }
     }
 
@@ -342,8 +348,10 @@ impl Ledger {
     /// The window is spent: everybody waits for its end behind one gate.
     fn close_until(&mut self, until: Instant, waiter: &mut Waiter, now: Instant, rng: &mut impl Rng) -> Admission {
         let id = self.new_id();
-        close(&mut self.key_gate, until.min(now + LONGEST_GATE), id, now);
+        let opens_at = until.min(now + LONGEST_GATE);
+        close(&mut self.key_gate, opens_at, id, now);
         self.gate_is_of_window = true;
+        self.gate_was_cut = opens_at < until;
         let until = self.key_gate.as_mut().map_or(until, |gate| gate.release(&mut waiter.key_ticket, rng));
         Admission::Wait { until, cause: WaitCause::Quota }
     }
