@@ -98,10 +98,7 @@ fn a_terminal_error_ends_the_call_at_once() {
     }
     for decision in [Decision::Declared, Decision::NarrowRange] {
         let failed = Failed { decision, ..status(500) };
-        assert_eq!(
-            ending(Bench::new(RetrySettings::default(), 1).fail(failed)),
-            Some(Ending::Permanent { decision })
-        );
+        assert_eq!(ending(Bench::new(RetrySettings::default(), 1).fail(failed)), Some(Ending::Permanent { decision }));
     }
 }
 

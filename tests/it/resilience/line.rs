@@ -61,7 +61,8 @@ async fn the_logged_delay_is_the_slept_delay() {
             // Our own pace of ten calls a second may hold the next attempt back for a moment longer.
             assert!(slept == step.delay || slept == Duration::from_millis(100), "{step:?}, slept {slept:?}");
         }
-        let facts: Vec<_> = steps.iter().map(|s| (s.kind.name(), s.status_code, s.attempt, s.honored_retry_after)).collect();
+        let facts: Vec<_> =
+            steps.iter().map(|s| (s.kind.name(), s.status_code, s.attempt, s.honored_retry_after)).collect();
         let expected = [
             ("retry_scheduled", Some(503), 1, false),
             ("retry_scheduled", Some(503), 2, true),
@@ -159,7 +160,8 @@ async fn what_was_prepared_is_checked_again_after_a_wait() {
 async fn a_refusal_of_one_endpoint_parks_the_call_and_leaves_the_rest_alone() {
     for status in [429, 500, 503] {
         let bench = Bench::seeded(5);
-        let body = r#"{"code":999,"httpStatus":500,"name":"Rate exceeded for endpoint","description":"wait 12 minutes"}"#;
+        let body =
+            r#"{"code":999,"httpStatus":500,"name":"Rate exceeded for endpoint","description":"wait 12 minutes"}"#;
         let mut call = Scripted::new(|_| Reply::status(status).body(body));
         let started = Instant::now();
         let ended = bench.call(Endpoint::BibsMarc, &mut call).await.expect_err("refused");
@@ -184,7 +186,11 @@ async fn a_refusal_of_one_endpoint_parks_the_call_and_leaves_the_rest_alone() {
 /// BR-101: waits for quota up to a minute are sat out and charged to neither budget; longer ones are parked.
 #[tokio::test(start_paused = true)]
 async fn short_waits_for_quota_are_sat_out_and_long_ones_parked() {
-    let bench = Bench::with(6, RetrySettings { total_budget: 10 * SECOND, ..RetrySettings::default() }, QuotaSettings::default());
+    let bench = Bench::with(
+        6,
+        RetrySettings { total_budget: 10 * SECOND, ..RetrySettings::default() },
+        QuotaSettings::default(),
+    );
     let mut call = Scripted::new(|send| match send {
         1 => Reply::status(429).header("retry-after", 55),
         2 => Reply::status(503),

@@ -82,6 +82,7 @@ async fn run_neighbour(server: Shared<QuotaServer>, calls_per_window: u32) -> u3
     served
 }
 
+#[expect(clippy::print_stdout, reason = "the figures are the point of the simulation")]
 async fn alone(counting: Counting, dialect: Dialect, offset: i64, class: Class) -> Used {
     let server = QuotaServer::new(counting, dialect, LIMIT, WINDOW, SignedDuration::from_secs(offset));
     let server = Rc::new(RefCell::new(server));

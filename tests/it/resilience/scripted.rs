@@ -55,9 +55,9 @@ impl Reply {
         let json: serde_json::Value = serde_json::from_str(self.body).unwrap_or_default();
         let evidence = Evidence {
             status: Some(self.status),
-            code: json["code"].as_i64(),
-            name: json["name"].as_str(),
-            description: json["description"].as_str(),
+            code: json.get("code").and_then(serde_json::Value::as_i64),
+            name: json.get("name").and_then(serde_json::Value::as_str),
+            description: json.get("description").and_then(serde_json::Value::as_str),
             body: self.body.as_bytes(),
         };
         let result = match self.status {
