@@ -240,7 +240,10 @@ impl<E: Send> Drive<'_, E> {
         loop {
             let began = Instant::now();
             // Before the breaker, since a token call must get its own turn there; an open breaker ends it as well.
-            call.prepare(renew).await?;
+            if let Err(mut ended) = call.prepare(renew).await {
+                ended.tally = self.machine.tally(Instant::now());
+                return Err(ended);
+            }
             renew = false;
             preparations += 1;
             self.machine.excuse(began.elapsed(), false);

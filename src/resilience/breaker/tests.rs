@@ -8,7 +8,7 @@ use rand::RngExt;
 use rand::rngs::StdRng;
 use tokio::time::Instant;
 
-use super::machine::Decision;
+use super::machine::Admission;
 use super::*;
 use crate::resilience::endpoint::Endpoint;
 use crate::resilience::settings::BreakerSettings;
@@ -41,13 +41,13 @@ impl Bench {
         self
     }
 
-    fn admit(&mut self, endpoint: Option<Endpoint>) -> Decision {
+    fn admit(&mut self, endpoint: Option<Endpoint>) -> Admission {
         self.machine.admit(endpoint, self.now)
     }
 
     fn admitted(&mut self, endpoint: Option<Endpoint>) -> Admitted {
         match self.admit(endpoint) {
-            Decision::Go(admitted) => admitted,
+            Admission::Go(admitted) => admitted,
             other => panic!("expected to be admitted, got {other:?}"),
         }
     }
@@ -94,8 +94,8 @@ impl Bench {
     }
 }
 
-fn is_rejected(decision: Decision, scope: Scope) -> bool {
-    matches!(decision, Decision::Rejected(rejection) if rejection.scope == scope)
+fn is_rejected(decision: Admission, scope: Scope) -> bool {
+    matches!(decision, Admission::Rejected(rejection) if rejection.scope == scope)
 }
 
 /// A10: ten failures in a row halt every outbound call, and the event carries the correlation id of the tenth.
@@ -239,14 +239,14 @@ fn calls_come_back_a_few_at_a_time_and_the_tripped_endpoint_first() {
     bench.fail(BIBS, 10);
     let lease = bench.probe();
     bench.report_probe(lease, Mark::Healthy);
-    assert!(matches!(bench.admit(ITEMS), Decision::Wait(_)), "items let the tripped endpoint go first");
+    assert!(matches!(bench.admit(ITEMS), Admission::Wait(_)), "items let the tripped endpoint go first");
     let trial = bench.admitted(BIBS);
     assert!(trial.is_trial());
-    assert!(matches!(bench.admit(BIBS), Decision::Wait(_)), "one at a time");
+    assert!(matches!(bench.admit(BIBS), Admission::Wait(_)), "one at a time");
     bench.report(trial, Mark::Healthy);
     let (first, second) = (bench.admitted(ITEMS), bench.admitted(BIBS));
     assert!(!first.is_trial() && !second.is_trial());
-    assert!(matches!(bench.admit(BIBS), Decision::Wait(_)), "two at a time");
+    assert!(matches!(bench.admit(BIBS), Admission::Wait(_)), "two at a time");
     bench.report(first, Mark::Healthy).report(second, Mark::Healthy);
     let eight: Vec<_> = (0..8).map(|_| bench.admitted(BIBS)).collect();
     for call in eight {
@@ -261,7 +261,7 @@ fn other_endpoints_do_not_wait_for_ever_for_the_one_that_tripped() {
     bench.fail(BIBS, 10);
     let lease = bench.probe();
     bench.report_probe(lease, Mark::Healthy);
-    assert!(matches!(bench.admit(Some(Endpoint::Token)), Decision::Go(_)), "a token call serves the others");
+    assert!(matches!(bench.admit(Some(Endpoint::Token)), Admission::Go(_)), "a token call serves the others");
     let mut bench = Bench::new();
     bench.fail(BIBS, 10);
     let lease = bench.probe();
@@ -277,7 +277,7 @@ fn a_lost_recovery_call_frees_its_slot() {
     let lease = bench.probe();
     bench.report_probe(lease, Mark::Healthy);
     let lost = bench.admitted(BIBS);
-    let Decision::Wait(until) = bench.admit(BIBS) else { panic!("the slot is taken") };
+    let Admission::Wait(until) = bench.admit(BIBS) else { panic!("the slot is taken") };
     bench.wait(until.saturating_duration_since(bench.now));
     let next = bench.admitted(BIBS);
     bench.report(lost, Mark::Neutral).report(next, Mark::Healthy);
@@ -434,7 +434,7 @@ fn a_suspension_survives_a_restart() {
     assert_eq!(snapshot.suspended_endpoints().collect::<Vec<_>>(), [Endpoint::Bibs]);
     let mut restored = BreakerMachine::restored(BreakerSettings::default(), &snapshot, bench.now, date);
     assert!(is_rejected(restored.admit(BIBS, bench.now), Scope::Endpoint(Endpoint::Bibs)));
-    assert!(matches!(restored.admit(ITEMS, bench.now), Decision::Go(_)));
+    assert!(matches!(restored.admit(ITEMS, bench.now), Admission::Go(_)));
 }
 
 /// BRK-1, BR-109, BR-110: whatever happens, in whatever order, with results lost, late, neutral or cancelled: never two
@@ -475,7 +475,7 @@ impl Schedule {
         match rng.random_range(0..100) {
             0..40 => {
                 let endpoint = [BIBS, ITEMS, Some(Endpoint::Token), None][rng.random_range(0..4)];
-                if let Decision::Go(call) = self.machine.admit(endpoint, self.now) {
+                if let Admission::Go(call) = self.machine.admit(endpoint, self.now) {
                     self.calls.push(call);
                 }
             }
@@ -546,7 +546,7 @@ impl Schedule {
             }
             let mut through = 0;
             for endpoint in all {
-                if let Decision::Go(call) = self.machine.admit(endpoint, self.now) {
+                if let Admission::Go(call) = self.machine.admit(endpoint, self.now) {
                     self.machine.report(call, Mark::Healthy, None, self.now, rng);
                     through += 1;
                 }
