@@ -63,8 +63,8 @@ pub(super) fn read(reading: &Reading<'_>) -> Option<Config> {
     let privacy = sections::privacy::read(&mut root);
     let store = sections::state::read(&mut root, privacy.retention);
     let streams = sections::streams::read(&mut root);
-    let quota = sections::resilience::read_quota(&mut root);
-    let retry = sections::resilience::read_retry(&mut root);
+    let quota = sections::resilience::read_quota(&mut root, &streams);
+    let retry = sections::resilience::read_retry(&mut root, sierra.request_timeout);
     let breaker = sections::resilience::read_breaker(&mut root);
     let marc = sections::marc::read(&mut root);
     let on: Vec<Stream> = streams.iter().map(|settings| settings.stream).collect();
@@ -72,8 +72,8 @@ pub(super) fn read(reading: &Reading<'_>) -> Option<Config> {
     let ops = sections::ops::read(&mut root);
     let alerts = sections::ops::read_alerts(&mut root);
     root.finish();
-    combine::check(reading, &sierra, &retry, &breaker);
-    Some(Config { sierra: sierra?, store, streams, quota, retry, breaker, privacy, marc, sinks, ops, alerts })
+    combine::check(reading, &retry, &breaker, &quota);
+    Some(Config { sierra: sierra.settings?, store, streams, quota, retry, breaker, privacy, marc, sinks, ops, alerts })
 }
 
 /// The versions of the file's language that are understood (A17).
