@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use anyhow::Context;
 use clap::{CommandFactory, FromArgMatches};
@@ -93,13 +94,19 @@ fn run(arguments: Arguments) -> anyhow::Result<Exit> {
     match arguments.command {
         Command::Init(args) => init::run(&args, global),
         Command::Schema(args) => schema::run(&args),
-        Command::Convert(args) => convert::run(args),
+        Command::Convert(args) => Ok(Exit::of_code(convert::run(&args).exit_code()).unwrap_or(Exit::StoreFailed)),
         Command::Demo(args) => block_on(demo::run(args, global)),
         Command::Check(args) => block_on(check::run(args, global)),
         Command::Sync(args) => block_on(sync::run(args, global)),
         Command::Status(args) => block_on(status::run(args, global)),
-        Command::Simulate(args) => block_on(simulate::run(args, global)),
+        Command::Simulate(args) => block_on(simulated(args, global)),
     }
+}
+
+/// `simulate` prints for itself, as JSON when either of the two places for `--json` says so.
+async fn simulated(mut args: simulate::SimulateArgs, global: &Global) -> anyhow::Result<Exit> {
+    args.json |= global.json;
+    simulate::run(args, Arc::new(SystemClock)).await.map(|()| Exit::Ok)
 }
 
 /// Two workers suffice: the work is waiting for Sierra, and one conversion at a time.

@@ -111,7 +111,8 @@ impl Builder<'_> {
             return Some(code);
         }
         self.losses.push(LossKind::SubfieldCodeInvalid, tag.as_str(), || {
-            format!("code {} with {} bytes of text; subfield left out", short(came), value.len())
+            let bytes = text::count(value.len() as u64, "byte");
+            format!("code {} with {bytes} of text; subfield left out", short(came))
         });
         None
     }

@@ -125,3 +125,67 @@ fn sorted_fields(record: &Record, is_renumbered: bool) -> Vec<Field<'_>> {
     fields.sort_unstable();
     fields
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::marc::from_sierra;
+    use crate::record::{RecordNumber, Subfield, VarField};
+
+    const SIERRAS: &str = r#"{"leader":"00000dam  2200000 a 4500","fields":[{"650":{"subfields":[{"a":"Birds"}],"ind1":" ","ind2":"0"}},
+        {"650":{"subfields":[{"a":"Nests"}],"ind1":" ","ind2":"0"}},{"001":"36165241"},{"003":"OCoLC"},{"005":""}]}"#;
+
+    fn fields() -> Vec<VarField> {
+        let control = |tag: &str, content: &str| VarField {
+            marc_tag: Some(tag.into()),
+            content: Some(content.into()),
+            ..VarField::default()
+        };
+        let subject = |content: &str| VarField {
+            marc_tag: Some("650".into()),
+            ind2: Some("0".into()),
+            subfields: vec![Subfield { tag: "a".into(), content: content.into() }],
+            ..VarField::default()
+        };
+        let leader =
+            VarField { field_tag: "_".into(), content: Some("00000dam  2200000 a 4500".into()), ..VarField::default() };
+        vec![control("001", "36165241"), control("003", "OCoLC"), subject("Nests"), subject("Birds"), leader]
+    }
+
+    fn compare(fields: &[VarField], marc: &str, control_number: ControlNumber) -> Comparison {
+        let settings = MarcSettings { control_number, ..MarcSettings::default() };
+        let (record, _) = from_sierra(RecordNumber::new(7), fields, &settings).expect("converts");
+        let raw = RawValue::from_string(marc.to_owned()).expect("JSON");
+        check_against(&record, &raw, &settings)
+    }
+
+    #[test]
+    fn order_status_and_renumbering_are_no_difference() {
+        for control_number in [ControlNumber::Keep, ControlNumber::Sierra] {
+            let comparison = compare(&fields(), SIERRAS, control_number);
+            assert_eq!((comparison.loss(), comparison), (None, Comparison::Same), "{control_number:?}");
+        }
+    }
+
+    #[test]
+    fn every_other_difference_is_counted_by_tag() {
+        let mut ours = fields();
+        ours[2].subfields[0].content.push('!');
+        ours[3].ind1 = Some("1".into());
+        ours.push(VarField { marc_tag: Some("008".into()), content: Some("x".into()), ..VarField::default() });
+        let marc =
+            SIERRAS.replace(" a 4500", " i 4500").replace(r#"{"003":"OCoLC"}"#, r#"{"003":"OCoLC"},{"003":"OCoLC"}"#);
+        let loss = compare(&ours, &marc, ControlNumber::Keep).loss().expect("they differ");
+        assert_eq!(loss.kind, LossKind::SierraMarcDiffers);
+        assert_eq!(loss.detail, "leader; only ours: 008 (1), 650 (2); only Sierra's: 003 (1), 650 (2)");
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_said_to_be_that() {
+        for marc in ["null", "[]", "{}", r#"{"leader":7}"#, r#"{"fields":{}}"#] {
+            let comparison = compare(&fields(), marc, ControlNumber::Keep);
+            assert!(matches!(comparison, Comparison::Unreadable(_)), "{marc}: {comparison:?}");
+            assert!(comparison.loss().is_some_and(|loss| loss.detail.starts_with("Sierra's MARC cannot be read: ")));
+        }
+    }
+}

@@ -143,3 +143,70 @@ impl<W: Write> Writer<W> {
         Ok(self.target)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::marc::{Leader, Tag};
+
+    fn record(value: &str) -> Record {
+        let mut record = Record::new(Leader::default());
+        record.push_control(Tag::CONTROL_NUMBER, value).expect("valid");
+        record
+    }
+
+    fn file(format: Format, records: &[Record]) -> String {
+        let mut writer = Writer::new(Vec::new(), format);
+        for record in records {
+            writer.write(record).ok();
+        }
+        String::from_utf8(writer.finish().expect("memory does not fail")).expect("UTF-8")
+    }
+
+    #[test]
+    fn files_are_whole_with_no_one_and_many_records() {
+        assert_eq!(file(Format::Iso2709, &[]), "");
+        assert_eq!(file(Format::MarcJson, &[]), "[\n]\n");
+        assert_eq!(
+            file(Format::MarcXml, &[]),
+            "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<collection xmlns=\"http://www.loc.gov/MARC21/slim\">\n</collection>\n"
+        );
+        let json = |value| format!("{{\"leader\":\"00000nam a2200000   4500\",\"fields\":[{{\"001\":\"{value}\"}}]}}");
+        assert_eq!(file(Format::MarcJson, &[record("1"), record("2")]), format!("[\n{},\n{}\n]\n", json(1), json(2)));
+        let xml = file(Format::MarcXml, &[record("1"), record("2")]);
+        assert_eq!(xml.lines().count(), 5);
+        assert_eq!(
+            xml.lines().nth(3),
+            Some(
+                "<record><leader>00000nam a2200000   4500</leader><controlfield tag=\"001\">2</controlfield></record>"
+            )
+        );
+    }
+
+    #[test]
+    fn a_record_that_does_not_fit_leaves_no_trace_in_the_file() {
+        let long = record(&"x".repeat(10_000));
+        let expected = file(Format::Iso2709, &[record("1"), record("2")]);
+        assert_eq!(file(Format::Iso2709, &[record("1"), long.clone(), record("2")]), expected);
+        assert_eq!(file(Format::Iso2709, &[long]), "");
+    }
+
+    #[test]
+    fn a_failing_target_is_an_error_and_not_a_short_file() {
+        struct Full(usize);
+        impl Write for Full {
+            fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+                self.0 = self.0.checked_sub(bytes.len()).ok_or(io::ErrorKind::StorageFull)?;
+                Ok(bytes.len())
+            }
+            fn flush(&mut self) -> io::Result<()> {
+                Ok(())
+            }
+        }
+        let mut writer = Writer::new(Full(BUFFER_BYTES), Format::MarcXml);
+        let long = record(&"x".repeat(100_000));
+        let failed = (0..10).find_map(|_| writer.write(&long).err());
+        assert!(matches!(failed, Some(WriteError::Io(_))));
+        assert!(Writer::new(Full(3), Format::MarcJson).finish().is_err(), "the end is written, too");
+    }
+}

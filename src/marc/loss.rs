@@ -167,7 +167,8 @@ pub(super) fn report(
     losses: &mut Losses,
 ) -> Result<(), MarcError> {
     if findings.damaged > 0 {
-        losses.push(LossKind::TextDamaged, field(), || format!("holds U+FFFD {} times", findings.damaged));
+        losses
+            .push(LossKind::TextDamaged, field(), || format!("holds U+FFFD {}", text::count(findings.damaged, "time")));
     }
     let Some(&first) = findings.examples.first() else { return Ok(()) };
     let kind = match policy {

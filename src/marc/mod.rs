@@ -5,6 +5,7 @@
 
 mod builder;
 pub mod check;
+pub mod convert;
 pub mod error;
 pub mod format;
 pub mod from_sierra;

@@ -194,8 +194,8 @@ impl Record {
 
     /// Keeps the subfields for which `keep` says so; returns how many went. A data field left without subfields
     /// goes as well. The text of what went is gone from memory too.
-    pub fn retain_subfields(&mut self, mut keep: impl FnMut(Tag, Subfield<'_>) -> bool) -> usize {
-        self.rebuild(|_| true, |tag, subfield| keep(tag, subfield)).1
+    pub fn retain_subfields(&mut self, keep: impl FnMut(Tag, Subfield<'_>) -> bool) -> usize {
+        self.rebuild(|_| true, keep).1
     }
 
     fn rebuild(
@@ -431,4 +431,102 @@ fn range(start: u32, end: u32) -> Range<usize> {
 
 fn slice(text: &str, start: u32, end: u32) -> &str {
     text.get(range(start, end)).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tag(text: &str) -> Tag {
+        Tag::new(text).expect("a tag")
+    }
+
+    fn code(byte: u8) -> SubfieldCode {
+        SubfieldCode::new(byte).expect("a code")
+    }
+
+    fn sample() -> Record {
+        let mut record = Record::new(Leader::default());
+        record.push_control(tag("001"), "x").expect("valid");
+        record
+            .push_data(tag("909"), [Indicator::BLANK; 2], [(code(b'a'), "private"), (code(b'b'), "open")])
+            .expect("valid");
+        record.push_data(tag("590"), [Indicator::BLANK; 2], [(code(b'x'), "private")]).expect("valid");
+        record
+    }
+
+    fn lines(record: &Record) -> Vec<String> {
+        record.fields().map(|field| format!("{field:?}")).collect()
+    }
+
+    #[test]
+    fn what_a_record_cannot_hold_is_refused_and_leaves_it_as_it_was() {
+        let mut record = sample();
+        let illegal = |field: &str| MarcError::IllegalCharacter { field: field.into(), code_point: "U+001F".into() };
+        assert_eq!(
+            record.push_control(tag("245"), "x"),
+            Err(MarcError::TagClass { tag: tag("245"), expected: "control" })
+        );
+        assert_eq!(record.push_control(tag("001"), "a\u{1f}"), Err(illegal("001")));
+        let blank = [Indicator::BLANK; 2];
+        assert_eq!(
+            record.push_data(tag("001"), blank, [(code(b'a'), "x")]),
+            Err(MarcError::TagClass { tag: tag("001"), expected: "data" })
+        );
+        assert_eq!(record.push_data(tag("245"), blank, []), Err(MarcError::NoSubfield { tag: tag("245") }));
+        assert_eq!(
+            record.push_data(tag("245"), blank, [(code(b'a'), "x"), (code(b'b'), "\u{1f}")]),
+            Err(illegal("245$b"))
+        );
+        assert_eq!(record, sample());
+        record.push_data(tag("245"), blank, [(code(b'a'), "y")]).expect("valid");
+        assert_eq!(
+            lines(&record).last().map(String::as_str),
+            Some("245    $ay"),
+            "nothing of the refused ones is left"
+        );
+    }
+
+    #[test]
+    fn text_beyond_the_limit_is_refused() {
+        let mut record = sample();
+        let half = "x".repeat(MAX_TEXT_BYTES / 2);
+        record.push_control(tag("009"), &half).expect("half fits");
+        assert_eq!(record.push_control(tag("009"), &half), Err(MarcError::TooLarge { limit_bytes: MAX_TEXT_BYTES }));
+        assert_eq!(record.len(), 4);
+    }
+
+    /// A12: what is masked before the outbox is gone, not just out of sight.
+    #[test]
+    fn dropped_fields_and_subfields_are_gone_from_memory() {
+        let mut record = sample();
+        assert_eq!(record.retain_fields(|field| field.tag() != tag("590")), 1);
+        assert_eq!(record.retain_subfields(|tag, subfield| !(tag.as_str() == "909" && subfield.code == code(b'a'))), 1);
+        assert_eq!(lines(&record), ["001 x", "909    $bopen"]);
+        assert!(!record.text.contains("private"));
+        assert_eq!(record.retain_subfields(|_, subfield| subfield.code != code(b'b')), 1);
+        assert_eq!(lines(&record), ["001 x"], "a field without subfields goes");
+        assert_eq!((record.retain_fields(|_| true), record.len()), (0, 1));
+    }
+
+    #[test]
+    fn sorting_keeps_the_order_within_a_tag() {
+        let mut record = sample();
+        record.push_data(tag("590"), [Indicator::BLANK; 2], [(code(b'a'), "second")]).expect("valid");
+        record.sort_by_tag();
+        let expected = ["001 x", "590    $xprivate", "590    $asecond", "909    $aprivate$bopen"];
+        assert_eq!(lines(&record), expected);
+    }
+
+    #[test]
+    fn records_are_equal_by_what_they_say() {
+        let mut other = sample();
+        other.push_control(tag("009"), "gone again").expect("valid");
+        other.retain_fields(|field| field.tag() != tag("009"));
+        other.set_leader(Leader::default().with_lengths(99, 60));
+        assert_eq!(other, sample());
+        other.set_leader(Leader::default().deleted());
+        assert_ne!(other, sample());
+        assert_ne!(Record::default(), sample());
+    }
 }

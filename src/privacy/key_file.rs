@@ -50,7 +50,10 @@ pub(in crate::privacy) fn create(path: &Path, key: &Key) -> Result<(), KeyFileEr
     if let Some(directory) = directory {
         fs::DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(failed)?;
     }
-    // Written aside and linked into place, so that a crash in between leaves no file with half a key.
+    if path.exists() {
+        return Err(failed(io::ErrorKind::AlreadyExists.into()));
+    }
+    // Written aside and moved into place, so that a crash in between leaves no file with half a key.
     let aside = path.with_extension("new");
     match fs::remove_file(&aside) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
@@ -61,9 +64,7 @@ pub(in crate::privacy) fn create(path: &Path, key: &Key) -> Result<(), KeyFileEr
     file.write_all(hex(key).as_bytes()).map_err(failed)?;
     file.write_all(b"\n").map_err(failed)?;
     file.sync_all().map_err(failed)?;
-    let linked = fs::hard_link(&aside, path);
-    fs::remove_file(&aside).map_err(failed)?;
-    linked.map_err(failed)?;
+    fs::rename(&aside, path).map_err(failed)?;
     // A key that a power failure takes back would leave values that nobody can open.
     File::open(directory.unwrap_or(Path::new("."))).and_then(|directory| directory.sync_all()).map_err(failed)
 }

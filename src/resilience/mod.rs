@@ -20,3 +20,7 @@ pub mod settings;
 pub mod span;
 pub mod taxonomy;
 pub mod verdict;
+
+pub use backoff::Jitter;
+pub use endpoint::{Endpoint, PerEndpoint};
+pub use settings::{BreakerSettings, QuotaSettings, RetrySettings};

@@ -12,6 +12,20 @@ use jiff::Timestamp;
 
 use super::span::{Span, http_date};
 
+/// Three headers that belong together.
+struct Family {
+    limit: &'static str,
+    remaining: &'static str,
+    reset: &'static str,
+}
+
+/// The families that state one fact per header.
+const FAMILIES: [Family; 3] = [
+    Family { limit: "x-ratelimit-limit", remaining: "x-ratelimit-remaining", reset: "x-ratelimit-reset" },
+    Family { limit: "x-rate-limit-limit", remaining: "x-rate-limit-remaining", reset: "x-rate-limit-reset" },
+    Family { limit: "ratelimit-limit", remaining: "ratelimit-remaining", reset: "ratelimit-reset" },
+];
+
 /// The quota facts of one answer. Everything is optional: what is missing is not assumed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RateFacts {
@@ -33,18 +47,16 @@ impl RateFacts {
     /// Reads the headers of one answer. Dates are compared with its own `Date`, never with a clock of ours.
     #[must_use]
     pub fn read(headers: &HeaderMap) -> Self {
-        let date = headers.get(http::header::DATE).and_then(|value| value.to_str().ok()).and_then(http_date);
+        let date = answer_date(headers);
         let mut facts = Self::default();
-        for (prefix, separator) in [("x-ratelimit", "-"), ("x-rate-limit", "-"), ("ratelimit", "-")] {
-            for text in texts(headers, &format!("{prefix}{separator}limit")) {
-                facts.note_limit(text);
-            }
-            for text in texts(headers, &format!("{prefix}{separator}remaining")) {
-                facts.note_remaining(number(text));
-            }
-            for text in texts(headers, &format!("{prefix}{separator}reset")) {
-                facts.note_reset(Span::parse(text, date));
-            }
+        for text in FAMILIES.iter().flat_map(|family| texts(headers, family.limit)) {
+            facts.note_limit(text);
+        }
+        for text in FAMILIES.iter().flat_map(|family| texts(headers, family.remaining)) {
+            facts.note_remaining(number(text));
+        }
+        for text in FAMILIES.iter().flat_map(|family| texts(headers, family.reset)) {
+            facts.note_reset(Span::parse(text, date));
         }
         facts.read_structured(headers);
         for text in texts(headers, "retry-after") {

@@ -26,28 +26,38 @@ pub fn stated_wait(name: Option<&str>, description: Option<&str>) -> Option<Dura
     Some(match wait {
         None => UNREADABLE,
         Some(Duration::ZERO) => ZERO,
-        Some(wait) => wait.min(LONGEST),
+        Some(wait) => wait,
     })
 }
 
-/// A number with a unit wins over a bare one; a bare one counts minutes, and only if it stands alone.
+/// A number with a unit wins over a bare one; a bare one counts minutes, and only if it stands alone. Of several with
+/// units, the first after the word "wait", else the longest.
 fn read_wait(text: &str) -> Option<Duration> {
     let separators = |character: char| !(character.is_ascii_alphanumeric() || character == '.');
     let words: Vec<&str> =
-        text.split(separators).map(|word| word.trim_matches('.')).filter(|w| !w.is_empty()).collect();
-    let next = words.iter().skip(1).map(Some).chain([None]);
-    let with_unit = words.iter().zip(next).find_map(|(word, next)| {
-        let digits = word.trim_end_matches(|character: char| character.is_ascii_alphabetic());
-        let attached = word.strip_prefix(digits).filter(|unit| !unit.is_empty());
-        let unit = seconds_per(attached.or(next.copied())?)?;
-        Duration::try_from_secs_f64(digits.parse::<f64>().ok()? * unit).ok()
-    });
+        text.split(separators).map(|word| word.trim_matches('.')).filter(|word| !word.is_empty()).collect();
+    let times = |words: &[&str]| -> Vec<Duration> {
+        let next = words.iter().skip(1).map(Some).chain([None]);
+        words.iter().zip(next).filter_map(|(word, next)| time(word, next.copied())).collect()
+    };
+    let after_wait = words.iter().position(|word| word.starts_with("wait")).and_then(|at| words.get(at..));
     let bare = || {
         let mut numbers = words.iter().filter_map(|word| word.parse::<f64>().ok());
         let only = numbers.next()?;
-        numbers.next().is_none().then(|| Duration::try_from_secs_f64(only * 60.0).ok()).flatten()
+        numbers.next().is_none().then(|| bounded(only * 60.0)).flatten()
     };
-    with_unit.or_else(bare)
+    after_wait.and_then(|words| times(words).first().copied()).or_else(|| times(&words).into_iter().max()).or_else(bare)
+}
+
+/// `12min`, or `12` before `minutes`.
+fn time(word: &str, next: Option<&str>) -> Option<Duration> {
+    let digits = word.trim_end_matches(|character: char| character.is_ascii_alphabetic());
+    let attached = word.strip_prefix(digits).filter(|unit| !unit.is_empty());
+    bounded(digits.parse::<f64>().ok()? * seconds_per(attached.or(next)?)?)
+}
+
+fn bounded(seconds: f64) -> Option<Duration> {
+    Duration::try_from_secs_f64(seconds.min(LONGEST.as_secs_f64())).ok()
 }
 
 fn seconds_per(unit: &str) -> Option<f64> {
@@ -78,6 +88,9 @@ mod tests {
             (Some("wait 1.5 minutes"), 90),
             (Some("wait 10min"), 600),
             (Some("wait 45 seconds"), 45),
+            (Some("50 calls per 24 hours; wait 12 minutes"), 12 * 60),
+            (Some("50 calls in 5 minutes, back in 9 minutes"), 9 * 60),
+            (Some("wait 12-15 minutes"), 15 * 60),
             (Some("wait 0 minutes"), 5),
             (Some("wait a while"), 15 * 60),
             (Some("50 calls, 2000 records"), 15 * 60),

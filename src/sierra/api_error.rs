@@ -4,7 +4,6 @@
 //! no error body.
 
 use std::fmt;
-use std::time::Duration;
 
 use serde_json::value::RawValue;
 
@@ -12,15 +11,6 @@ use super::wire::RawObject;
 
 /// A larger body is no error message.
 const MAX_BYTES: usize = 64 * 1024;
-/// The name of Sierra's own rate refusal (sierra-api.md §6).
-const RATE_EXCEEDED: &str = "rate exceeded for endpoint";
-/// How long Sierra's refusal lasts when it does not say it readably: the window seen in the field.
-const RATE_WAIT_UNREADABLE: Duration = Duration::from_secs(15 * 60);
-/// "0 minutes" means less than one.
-const RATE_WAIT_ZERO: Duration = Duration::from_secs(5);
-/// No refusal is believed beyond this.
-const RATE_WAIT_MAX: Duration = Duration::from_secs(24 * 60 * 60);
-
 /// What an error body said. Texts are foreign: quote them only through `Scrubber`.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub(super) struct ApiError {
@@ -69,20 +59,9 @@ impl ApiError {
         error
     }
 
-    /// Sierra's "no records" (code 107).
-    pub(super) fn is_not_found(&self) -> bool {
-        self.code == Some(107)
-    }
-
-    /// How long to leave the endpoint alone, when this is Sierra's own rate refusal (BR-044).
-    pub(super) fn rate_wait(&self) -> Option<Duration> {
-        let texts = [self.name.as_deref(), self.description.as_deref()];
-        let named = texts.iter().flatten().any(|text| text.to_ascii_lowercase().contains(RATE_EXCEEDED));
-        if !named {
-            return None;
-        }
-        let wait = texts.iter().rev().flatten().find_map(|text| spoken_wait(text)).unwrap_or(RATE_WAIT_UNREADABLE);
-        Some(if wait.is_zero() { RATE_WAIT_ZERO } else { wait.min(RATE_WAIT_MAX) })
+    /// Name and description, to be looked at by `resilience`.
+    pub(super) fn texts(&self) -> (Option<&str>, Option<&str>) {
+        (self.name.as_deref(), self.description.as_deref())
     }
 
     /// Name and description as one text, to be quoted.
@@ -120,25 +99,6 @@ fn wrapped(value: &RawValue) -> Option<RawObject<'_>> {
     })
 }
 
-/// The first number of `text` that a unit of time follows.
-fn spoken_wait(text: &str) -> Option<Duration> {
-    let lower = text.to_ascii_lowercase();
-    let mut words = lower.split(|at: char| !at.is_ascii_alphanumeric()).filter(|word| !word.is_empty()).peekable();
-    while let Some(word) = words.next() {
-        let digits = word.trim_end_matches(|at: char| at.is_ascii_alphabetic());
-        let Ok(number) = digits.parse::<u64>() else { continue };
-        let unit = word.get(digits.len()..).filter(|unit| !unit.is_empty()).or(words.peek().copied());
-        let seconds = match unit {
-            Some(unit) if unit == "m" || unit.starts_with("min") => 60,
-            Some(unit) if unit == "s" || unit.starts_with("sec") => 1,
-            Some(unit) if unit == "h" || unit.starts_with("hour") => 3600,
-            _ => continue,
-        };
-        return Some(Duration::from_secs(number.saturating_mul(seconds)));
-    }
-    None
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -161,7 +121,7 @@ mod tests {
             r#"{"ErrorCodes":{"code":"107","name":"Record not found"}}"#,
             r#"{"ErrorCodes":[{"code":107,"name":"Record not found"},{"code":1}]}"#,
         ] {
-            assert!(read(wrapped).expect("reads").is_not_found(), "{wrapped}");
+            assert!(read(wrapped).expect("reads").code == Some(107), "{wrapped}");
         }
         assert_eq!(read(r#"{"code":"-1"}"#).expect("reads").code, Some(-1));
         assert!(read("ErrorCode(code=107, name=x)").expect("reads").code.is_none());
@@ -176,32 +136,6 @@ mod tests {
             assert_eq!(read(body), None, "{}", body.get(..20).unwrap_or(body));
         }
         assert_eq!(ApiError::read(b"{\"code\":107,\"x\":\"\xff\"}"), None);
-    }
-
-    /// BR-044: minutes in the text; unreadable is 15 minutes, none is five seconds.
-    #[test]
-    fn the_wait_is_read_from_the_text_of_a_rate_refusal() {
-        let wait = |description: &str| {
-            let name = Some("Rate exceeded for endpoint".to_owned());
-            ApiError { name, description: Some(description.to_owned()), ..ApiError::default() }.rate_wait()
-        };
-        let table = [
-            ("Please wait 12 minutes", 720),
-            ("estimated wait: 3min", 180),
-            ("retry in 0 minutes", 5),
-            ("Try again in 90 seconds.", 90),
-            ("v5 endpoint, 2 hours", 7200),
-            ("99999999999999999 minutes", 86_400),
-            ("later", 900),
-            ("12", 900),
-            ("", 900),
-        ];
-        for (text, seconds) in table {
-            assert_eq!(wait(text), Some(Duration::from_secs(seconds)), "{text}");
-        }
-        let plain = read("ErrorCode(Rate exceeded for endpoint; wait 7 minutes)").expect("reads");
-        assert_eq!(plain.rate_wait(), Some(Duration::from_secs(420)));
-        assert_eq!(read(r#"{"code":107,"name":"Record not found"}"#).expect("reads").rate_wait(), None);
     }
 
     /// BR-035: an error body may name a patron.

@@ -1,10 +1,9 @@
 //! What an answer is: a page, Sierra's own "nothing", or a failure, whatever its status pretends (A5).
 //!
 //! A success is a 2xx *and* a JSON object *and* an array `entries` *and* no top-level `code` or `httpStatus`
-//! (sierra-api.md §5.3). "Nothing" is a 404 with code 107, a 204, or a success whose array is empty: this file is the
-//! only place that says so, and a failure can never become one.
+//! (sierra-api.md §5.3). "Nothing" is a 404 with code 107, a 204, or a success whose array is empty; `answer` puts the
+//! three together, and a failure can never become one.
 
-use super::api_error::ApiError;
 use super::wire::{WireEntries, WireEntry, WirePage};
 
 /// What a list answer holds.
@@ -50,6 +49,9 @@ pub enum InvalidBody {
     /// `entries` is not an array.
     #[error("the entries are not a list")]
     EntriesNotAList,
+    /// An answer of the token endpoint without `access_token`.
+    #[error("the body holds no access token")]
+    NoToken,
 }
 
 /// The body as text.
@@ -69,12 +71,6 @@ pub(super) fn open_page(text: &str) -> Result<Opened<'_>, InvalidBody> {
         Some(WireEntries::List(entries)) if entries.is_empty() => Ok(Opened::Nothing),
         Some(WireEntries::List(entries)) => Ok(Opened::Entries(entries)),
     }
-}
-
-/// Whether an answer without success status is Sierra's own "nothing": a 404 that says code 107. Any other 404 is a
-/// wrong path, a proxy or a redeploy (BR-067, BR-128).
-pub(super) fn is_nothing(status: http::StatusCode, error: Option<&ApiError>) -> bool {
-    status == http::StatusCode::NOT_FOUND && error.is_some_and(ApiError::is_not_found)
 }
 
 fn why_not_json(text: &str, error: &serde_json::Error) -> InvalidBody {
@@ -137,20 +133,5 @@ mod tests {
         for end in 0..whole.len() {
             assert!(open_page(&whole[..end]).is_err(), "cut at {end}");
         }
-    }
-
-    /// BR-067, BR-128: a 404 is nothing only when Sierra itself says so.
-    #[test]
-    fn only_code_107_makes_a_404_nothing() {
-        let nothing = |status: u16, body: &str| {
-            let status = http::StatusCode::from_u16(status).expect("a status");
-            is_nothing(status, ApiError::read(body.as_bytes()).as_ref())
-        };
-        assert!(nothing(404, r#"{"code":107,"specificCode":0,"httpStatus":404,"name":"Record not found"}"#));
-        assert!(nothing(404, "\n{ \"code\" : \"107\" }"));
-        assert!(!nothing(404, r#"{"code":108,"httpStatus":404}"#));
-        assert!(!nothing(404, "<html>Not Found</html>"));
-        assert!(!nothing(404, ""));
-        assert!(!nothing(500, r#"{"code":107,"httpStatus":404}"#));
     }
 }

@@ -4,8 +4,7 @@
 //! RFC 6749 because Sierra does them differently: key and secret go into the Basic header as they are, not form-encoded
 //! first (sierra-api.md §1.2), and the grant's lifetime may be missing or nonsense.
 
-use std::future::Future;
-use std::sync::Mutex;
+use std::cell::Cell;
 use std::time::Duration;
 
 use base64::Engine;
@@ -15,7 +14,7 @@ use oauth2::basic::{
     BasicErrorResponse, BasicRevocationErrorResponse, BasicTokenIntrospectionResponse, BasicTokenType,
 };
 use oauth2::{
-    AccessToken, Client, ClientId, ClientSecret, EndpointNotSet, EndpointSet, RefreshToken, RequestTokenError, Scope,
+    AccessToken, Client, ClientId, ClientSecret, EndpointNotSet, EndpointSet, RefreshToken, Scope,
     StandardRevocableToken, TokenResponse, TokenUrl,
 };
 use serde::{Deserialize, Deserializer, Serialize};
@@ -56,15 +55,6 @@ pub(super) struct Granted {
     pub(super) life: Life,
 }
 
-/// Why a token call gave no token.
-#[derive(Debug)]
-pub(super) enum Denied<E> {
-    /// The question was not answered.
-    Unanswered(E),
-    /// The answer holds no token; what it means is judged elsewhere.
-    Answer(http::Response<Bytes>),
-}
-
 impl Credential {
     /// Prepares the credential for the token endpoint at `token_url`; `None` when that is no URL.
     pub(super) fn new(token_url: String, client_key: &str, client_secret: &Secret) -> Option<Self> {
@@ -83,42 +73,32 @@ impl Credential {
         self.encoded.clone()
     }
 
-    /// Asks for a token; `send` makes exactly one attempt.
-    pub(super) async fn exchange<S, F, E>(&self, send: S) -> Result<Granted, Denied<E>>
-    where
-        S: Fn(http::Request<Bytes>) -> F + Sync,
-        F: Future<Output = Result<http::Response<Bytes>, E>> + Send,
-        E: std::error::Error + Send + 'static,
-    {
-        // The crate judges status and body by the book; ours are kept beside, to be judged by Sierra's habits.
-        let kept: Mutex<Option<http::Response<Bytes>>> = Mutex::new(None);
-        let attempt = |request: oauth2::HttpRequest| {
-            let answer = send(self.present(request));
-            let kept = &kept;
-            async move {
-                let answer = answer.await?;
-                let by_the_book = rewritten(&answer);
-                kept.lock().unwrap_or_else(std::sync::PoisonError::into_inner).replace(answer);
-                Ok::<_, E>(by_the_book)
-            }
+    /// The question: a request to be sent as it is.
+    pub(super) fn question(&self) -> http::Request<Bytes> {
+        let written = Cell::new(None);
+        let keep = |request: oauth2::HttpRequest| {
+            written.set(Some(request));
+            Err::<oauth2::HttpResponse, _>(NotSentYet)
         };
-        let outcome = self.client.exchange_client_credentials().request_async(&attempt).await;
-        let answer = kept.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
-        match (outcome, answer) {
-            (Ok(grant), _) if !grant.access_token.secret().is_empty() => Ok(grant.into()),
-            (Err(RequestTokenError::Request(error)), _) => Err(Denied::Unanswered(error)),
-            (_, Some(answer)) => Err(Denied::Answer(answer)),
-            // The crate fails without asking only when it cannot write the request, which `new` has ruled out.
-            (_, None) => Err(Denied::Answer(http::Response::new(Bytes::new()))),
-        }
-    }
-
-    fn present(&self, request: oauth2::HttpRequest) -> http::Request<Bytes> {
-        let mut request = request.map(Bytes::from);
+        // Always an error: nothing is sent, which is the point.
+        let _unsent = self.client.exchange_client_credentials().request(&keep);
+        let mut request = written.take().unwrap_or_default().map(Bytes::from);
         request.headers_mut().insert(header::AUTHORIZATION, self.header.clone());
         request
     }
+
+    /// The token in an answer, if it holds one. What any other answer means is judged elsewhere, by Sierra's habits.
+    pub(super) fn read(&self, answer: &http::Response<Bytes>) -> Option<Granted> {
+        let give = |_: oauth2::HttpRequest| Ok::<_, NotSentYet>(rewritten(answer));
+        let grant = self.client.exchange_client_credentials().request(&give).ok()?;
+        if grant.access_token.secret().is_empty() { None } else { Some(grant.into()) }
+    }
 }
+
+/// Stands for the answer while there is only the question.
+#[derive(Debug, thiserror::Error)]
+#[error("not sent yet")]
+struct NotSentYet;
 
 /// The answer as the crate wants it: 200 for any success, and no content type to be strict about.
 fn rewritten(answer: &http::Response<Bytes>) -> oauth2::HttpResponse {
@@ -186,32 +166,25 @@ impl TokenResponse for Grant {
 mod tests {
     use super::*;
     use crate::sierra::token::DEFAULT_LIFE;
-    use crate::sierra::transport::{TransportError, TransportErrorKind};
 
     fn credential() -> Credential {
         let secret = Secret::new("s+e/c=r&t canary".to_owned());
         Credential::new("https://host.example/v6/token".to_owned(), "ke+y/1", &secret).expect("a credential")
     }
 
-    async fn grant(status: u16, body: &str) -> Result<Granted, Denied<TransportError>> {
+    fn granted(status: u16, body: &str) -> Option<Granted> {
         let answer = http::Response::builder()
             .status(status)
             .header("content-type", "text/plain")
             .body(Bytes::copy_from_slice(body.as_bytes()))
             .expect("an answer");
-        credential().exchange(|_| std::future::ready(Ok(answer.clone()))).await
+        credential().read(&answer)
     }
 
     /// sierra-api.md §1.2: the documented form, and the credential as it is.
-    #[tokio::test]
-    async fn the_question_is_the_documented_form() {
-        let seen = Mutex::new(None);
-        let send = |request: http::Request<Bytes>| {
-            seen.lock().expect("not poisoned").replace(request);
-            std::future::ready(Err(TransportError { kind: TransportErrorKind::Closed, detail: None }))
-        };
-        assert!(matches!(credential().exchange(send).await, Err(Denied::Unanswered(_))));
-        let request = seen.into_inner().expect("not poisoned").expect("a request");
+    #[test]
+    fn the_question_is_the_documented_form() {
+        let request = credential().question();
         assert_eq!(
             (request.method().as_str(), request.uri().to_string().as_str()),
             ("POST", "https://host.example/v6/token")
@@ -224,8 +197,8 @@ mod tests {
         assert!(!format!("{request:?}").contains(&encoded));
     }
 
-    #[tokio::test]
-    async fn grants_are_read_whatever_they_say_of_their_life() {
+    #[test]
+    fn grants_are_read_whatever_they_say_of_their_life() {
         let table = [
             (r#"{"access_token":"t","token_type":"bearer","expires_in":300}"#, 300, false),
             (r#"{"access_token":"t","token_type":"bearer","expires_in":"300"}"#, 300, false),
@@ -237,37 +210,33 @@ mod tests {
             (r#"{"access_token":"t","expires_in":{}}"#, DEFAULT_LIFE.as_secs(), true),
         ];
         for (body, seconds, is_assumed) in table {
-            let granted = grant(200, body).await.expect("a grant");
+            let granted = granted(200, body).expect("a grant");
             let life = Life { duration: Duration::from_secs(seconds), is_assumed };
             assert_eq!((granted.value.expose(), granted.life), ("t", life), "{body}");
         }
-        assert!(grant(201, table[0].0).await.is_ok());
+        assert!(granted(201, table[0].0).is_some());
     }
 
-    #[tokio::test]
-    async fn what_holds_no_token_is_handed_on_as_it_came() {
+    #[test]
+    fn what_holds_no_token_is_no_grant() {
         for (status, body) in [
             (200, ""),
             (200, "{}"),
             (200, r#"{"access_token":""}"#),
+            (200, r#"{"access_token":null}"#),
             (200, r#"{"code":"-1"}"#),
             (200, "<html></html>"),
             (400, r#"{"error":"No grant_type specified","error_description":null}"#),
             (401, r#"{"access_token":"t"}"#),
             (503, ""),
         ] {
-            match grant(status, body).await {
-                Err(Denied::Answer(answer)) => {
-                    assert_eq!((answer.status().as_u16(), answer.body().as_ref()), (status, body.as_bytes()));
-                }
-                other => panic!("{status} {body}: {other:?}"),
-            }
+            assert!(granted(status, body).is_none(), "{status} {body}");
         }
     }
 
     /// BR-035.
-    #[tokio::test]
-    async fn debug_and_serialised_forms_show_no_token() {
+    #[test]
+    fn debug_and_serialised_forms_show_no_token() {
         let grant: Grant = serde_json::from_str(r#"{"access_token":"canary","expires_in":1}"#).expect("a grant");
         assert!(!format!("{grant:?}").contains("canary"));
         assert!(!serde_json::to_string(&grant).expect("writes").contains("canary"));

@@ -13,14 +13,14 @@ use jiff::tz::TimeZone;
 
 use crate::record::{RecordNumber, Stream};
 use crate::sync::Window;
-use crate::sync::ports::{FieldSet, PageFilter, PageQuery};
+use crate::sync::ports::{CallClass, FieldSet, PageFilter, PageQuery};
 
 /// Most entries one page may hold (sierra-api.md §2.2).
-pub(super) const MAX_LIMIT: u32 = 2000;
+pub const MAX_LIMIT: u32 = 2000;
 
 /// Most record numbers of an explicit list: 700 of eight digits stay under the 8 KiB that Apache and Tomcat allow a
 /// request line by default.
-pub(super) const MAX_IDS: usize = 700;
+pub const MAX_IDS: usize = 700;
 
 /// What the engine needs of every record, whatever the configuration asks for (BR-015).
 const ALWAYS: [&str; 6] = ["id", "updatedDate", "createdDate", "deletedDate", "deleted", "suppressed"];
@@ -107,12 +107,26 @@ pub(super) fn page(query: &PageQuery, fields: &FieldLists) -> Result<Option<Stri
     Ok(Some(format!("{}?{}", query.stream, parameters.0)))
 }
 
-/// The path and query that tell whether a list endpoint answers at all.
+/// The smallest question to a list endpoint: does it answer at all?
 pub(super) fn probe(stream: Stream) -> String {
     let mut parameters = Parameters(String::new());
     parameters.add("limit", "1");
     parameters.add("fields", "id");
     format!("{stream}?{}", parameters.0)
+}
+
+/// The question of [`probe`], to read its answer by.
+pub(super) fn probe_query(stream: Stream) -> PageQuery {
+    PageQuery {
+        stream,
+        filter: PageFilter::Any,
+        after: None,
+        until: None,
+        limit: 1,
+        fields: FieldSet::IdOnly,
+        fresh_connection: true,
+        class: CallClass::Incremental,
+    }
 }
 
 /// Why a question cannot be put.
@@ -198,7 +212,6 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::sync::ports::CallClass;
 
     fn query(stream: Stream, filter: PageFilter, fields: FieldSet) -> PageQuery {
         PageQuery {

@@ -52,6 +52,11 @@ impl Scrubber {
         shorten(&one_line(&without_credentials(&clean)))
     }
 
+    /// As [`Scrubber::quote`]; `None` when nothing is left to quote.
+    pub(super) fn quote_if_any(&self, text: &str) -> Option<String> {
+        Some(self.quote(text)).filter(|quote| !quote.is_empty())
+    }
+
     /// The start of `text`. When the end is cut off, as much as a needle is long goes too: half a secret at the
     /// border would not be recognised.
     fn bounded<'a>(&self, text: &'a str) -> &'a str {

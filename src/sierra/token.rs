@@ -107,6 +107,11 @@ impl TokenState {
         Need::Use(token)
     }
 
+    /// The token that can be sent at `now`, if there is one.
+    pub(super) fn current(&self, now: Instant) -> Option<Token> {
+        self.held.as_ref().filter(|held| held.is_good(now)).map(|held| held.token.clone())
+    }
+
     /// Whether `token` may be sent at `now`: it may have died, or been refused, while its call waited (BR-097).
     pub(super) fn is_good(&self, token: &Token, now: Instant) -> bool {
         self.held.as_ref().is_some_and(|held| held.token.generation == token.generation && held.is_good(now))
@@ -152,12 +157,13 @@ impl TokenState {
         if may_fetch { AfterRefusal::Refresh } else { AfterRefusal::GiveUp }
     }
 
-    /// A background refresh failed at `now`: a token that works goes on working.
-    pub(super) fn background_failed(&mut self, now: Instant) {
+    /// A background refresh failed at `now`: a token that works goes on working. When the credential itself was
+    /// refused, it is not presented again before the token has ended.
+    pub(super) fn background_failed(&mut self, was_refused: bool, now: Instant) {
         self.is_refreshing = false;
         if let Some(held) = self.held.as_mut() {
             let left = held.good_until.saturating_duration_since(now);
-            held.refresh_at = now + BACKGROUND_PAUSE.min(left / 2);
+            held.refresh_at = if was_refused { held.good_until } else { now + BACKGROUND_PAUSE.min(left / 2) };
         }
     }
 
@@ -230,10 +236,12 @@ mod tests {
         let token = fetch(&mut state, start);
         let late = start + seconds(2880);
         assert!(matches!(state.need(late), Need::UseAndRefresh(_)));
-        state.background_failed(late);
+        state.background_failed(false, late);
         assert!(state.is_good(&token, late) && !state.is_refreshing());
         assert!(matches!(state.need(late + seconds(29)), Need::Use(_)));
         assert!(matches!(state.need(late + seconds(30)), Need::UseAndRefresh(_)));
+        state.background_failed(true, late + seconds(31));
+        assert!(matches!(state.need(start + seconds(3589)), Need::Use(_)));
         assert!(matches!(state.need(start + seconds(3590)), Need::Fetch));
     }
 

@@ -47,6 +47,13 @@ impl Call {
     }
 }
 
+impl Call {
+    /// Whether it brought records, or the word that there are none, without any fault.
+    pub(crate) fn is_good_page(&self) -> bool {
+        self.endpoint.is_list() && self.fault.is_none() && matches!(self.status, Some(200 | 404))
+    }
+}
+
 /// All calls since the start, or since [`Journal::clear`].
 #[derive(Debug, Default)]
 pub struct Journal {
@@ -90,6 +97,11 @@ impl Journal {
     #[must_use]
     pub fn in_flight(&self, endpoint: Endpoint) -> usize {
         self.in_flight.get(&endpoint).copied().unwrap_or(0)
+    }
+
+    /// The number of the last call; nought when there was none.
+    pub(crate) fn last_number(&self) -> u64 {
+        self.total
     }
 
     /// Forgets all calls and counts, but not which calls are under way.

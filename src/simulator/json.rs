@@ -6,10 +6,16 @@ use std::fmt::Write as _;
 
 use jiff::Timestamp;
 use jiff::civil::Date;
+use jiff::tz::TimeZone;
 
 /// Appends `value` as a JSON string, quotes included.
 pub(crate) fn push_string(out: &mut String, value: &str) {
     out.push('"');
+    if !value.bytes().any(|byte| byte < 0x20 || byte == b'"' || byte == b'\\') {
+        out.push_str(value);
+        out.push('"');
+        return;
+    }
     let mut clean_from = 0;
     for (position, byte) in value.bytes().enumerate() {
         let escape = match byte {
@@ -38,9 +44,46 @@ pub(crate) fn push_display(out: &mut String, value: impl std::fmt::Display) {
     write!(out, "{value}").expect("writing into a string cannot fail");
 }
 
-/// A date and time as Sierra writes it: whole seconds, `Z`.
+/// A date and time as Sierra writes it: whole seconds, `Z`. By hand, since a page holds some ten thousand of them.
 pub(crate) fn push_stamp(out: &mut String, stamp: Timestamp) {
-    push_display(out, format_args!("\"{stamp:.0}\""));
+    let civil = TimeZone::UTC.to_datetime(stamp);
+    out.push('"');
+    push_digits(out, i32::from(civil.year()), 4);
+    for (before, number) in
+        [('-', civil.month()), ('-', civil.day()), ('T', civil.hour()), (':', civil.minute()), (':', civil.second())]
+    {
+        out.push(before);
+        push_digits(out, i32::from(number), 2);
+    }
+    out.push_str("Z\"");
+}
+
+/// A date as Sierra writes it.
+pub(crate) fn push_date(out: &mut String, date: Date) {
+    out.push('"');
+    push_digits(out, i32::from(date.year()), 4);
+    out.push('-');
+    push_digits(out, i32::from(date.month()), 2);
+    out.push('-');
+    push_digits(out, i32::from(date.day()), 2);
+    out.push('"');
+}
+
+/// A number that is not negative, filled up with noughts to `width`.
+fn push_digits(out: &mut String, number: i32, width: usize) {
+    let mut digits = [b'0'; 10];
+    let mut rest = number.unsigned_abs();
+    let mut used = 0;
+    for digit in digits.iter_mut().rev() {
+        *digit = b'0' + u8::try_from(rest % 10).unwrap_or_default();
+        used += 1;
+        rest /= 10;
+        if rest == 0 && used >= width {
+            break;
+        }
+    }
+    let written = digits.get(digits.len() - used..).and_then(|digits| std::str::from_utf8(digits).ok());
+    out.push_str(written.unwrap_or_default());
 }
 
 /// An object being written; [`Object::close`] ends it.
@@ -85,7 +128,7 @@ impl<'a> Object<'a> {
 
     /// A date.
     pub(crate) fn date(&mut self, key: &str, value: Date) {
-        push_display(self.key(key), format_args!("\"{value}\""));
+        push_date(self.key(key), value);
     }
 
     /// An object within this one.
@@ -123,6 +166,19 @@ pub(crate) fn push_array<T>(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn dates_are_written_as_everybody_writes_them() {
+        for second in [0, 951_782_399, 1_767_607_230, 4_102_444_800] {
+            let stamp = Timestamp::from_second(second).unwrap();
+            let (mut written, mut day) = (String::new(), String::new());
+            push_stamp(&mut written, stamp);
+            assert_eq!(written, format!("\"{stamp:.0}\""));
+            let date = TimeZone::UTC.to_datetime(stamp).date();
+            push_date(&mut day, date);
+            assert_eq!(day, format!("\"{date}\""));
+        }
+    }
 
     #[test]
     fn every_character_survives_a_strict_reader() {

@@ -15,6 +15,8 @@ mod latency;
 mod limits;
 mod reply;
 mod respond;
+mod scenario;
+mod server;
 mod shared;
 #[expect(clippy::module_inception, reason = "the module is named for what it holds, as every other one is")]
 mod simulator;
@@ -30,9 +32,12 @@ pub use kind::Kind;
 pub use latency::Latency;
 pub use limits::{Counting, Dialect, EndpointLimit, RateLimit, Reset, RetryAfter};
 pub use reply::{Delivery, Reply};
+pub use scenario::{Action, FaultPlan, LibraryPlan, Progress, Scenario, ScenarioError, Script, Step, Trigger};
+pub use server::Server;
 pub use shared::SharedSimulator;
 pub use simulator::{Arrival, BASE_PATH, Simulator};
-pub use switches::{EmptyExport, ExpiredToken, IdForm, Nothing, OverLimit, Padding, Switches, Total};
+pub use switches::{EmptyExport, ExpiredToken, IdForm, Labels, Nothing, OverLimit, Padding, Switches, Total};
 pub use world::{
-    Content, LibrarySettings, Manner, MarcField, MarcValue, NoSuchRecord, Stamp, TrueRecord, Truth, VarField, World,
+    Content, LibrarySettings, Life, Manner, MarcField, MarcValue, Night, NoSuchRecord, Oddity, Stamp, TrueRecord,
+    Truth, VarField, World,
 };

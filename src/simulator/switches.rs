@@ -14,6 +14,8 @@ pub struct Switches {
     pub ids: IdForm,
     /// Whether codes are filled up with spaces.
     pub padding: Padding,
+    /// What fixed fields are called.
+    pub labels: Labels,
     /// The answer when no record lies in a range of ids or of `updatedDate` or `createdDate`.
     pub empty_range: Nothing,
     /// The answer when a query for deleted records finds none.
@@ -41,6 +43,7 @@ impl Default for Switches {
             start: true,
             ids: IdForm::AsRecorded,
             padding: Padding::AsRecorded,
+            labels: Labels::Recorded,
             empty_range: Nothing::NotFound,
             empty_deletes: Nothing::EmptyPage,
             empty_bib_ids: Nothing::NotFound,
@@ -96,6 +99,18 @@ pub enum Padding {
     Everywhere,
     /// Nowhere.
     Nowhere,
+}
+
+/// What the labels of fixed fields say; each site may change them (BR-036).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Labels {
+    /// What recorded answers say.
+    Recorded,
+    /// Something else for each.
+    Local,
+    /// They are missing.
+    Absent,
 }
 
 /// How Sierra says that there is nothing.

@@ -11,4 +11,5 @@ mod sierra;
 mod simulator;
 mod sink;
 mod store;
+mod support;
 mod sync;

@@ -194,3 +194,147 @@ impl<R: Read> ReadRecord for Reader<R> {
         std::mem::take(&mut self.losses)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::marc::iso2709::write_record;
+    use crate::marc::{Leader, Tag};
+
+    fn record(number: &str) -> Vec<u8> {
+        let mut record = Record::new(Leader::default());
+        record.push_control(Tag::CONTROL_NUMBER, number).expect("valid");
+        let mut bytes = Vec::new();
+        write_record(&mut bytes, &record).expect("fits");
+        bytes
+    }
+
+    /// Gives its bytes in small and uneven pieces, as pipes do.
+    struct Dribble<'a>(&'a [u8], usize);
+
+    impl Read for Dribble<'_> {
+        fn read(&mut self, target: &mut [u8]) -> io::Result<usize> {
+            self.1 = self.1 % 7 + 1;
+            let bytes = self.1.min(self.0.len()).min(target.len());
+            let (now, later) = self.0.split_at(bytes);
+            target[..bytes].copy_from_slice(now);
+            self.0 = later;
+            Ok(bytes)
+        }
+    }
+
+    /// Control numbers and errors in order.
+    fn read(bytes: &[u8]) -> Vec<String> {
+        let whole = describe(Reader::new(bytes, OnIllegal::Drop));
+        assert_eq!(whole, describe(Reader::new(Dribble(bytes, 0), OnIllegal::Drop)), "pieces make no difference");
+        whole
+    }
+
+    fn describe<R: Read>(reader: Reader<R>) -> Vec<String> {
+        let number = |record: Record| record.control(Tag::CONTROL_NUMBER).unwrap_or("none").to_owned();
+        reader.records().map(|record| record.map_or_else(|error| error.to_string(), number)).collect()
+    }
+
+    #[test]
+    fn records_are_read_whatever_stands_between_them() {
+        let bytes =
+            [record("1"), b"\r\n".to_vec(), record("2"), b" \n\0".to_vec(), record("3"), b"\n\x1a".to_vec()].concat();
+        assert_eq!(read(&bytes), ["1", "2", "3"]);
+        assert_eq!(read(&record("1")), ["1"]);
+    }
+
+    #[test]
+    fn a_damaged_record_costs_none_of_its_neighbours() {
+        let after = "does not lead to a record terminator";
+        let mut too_long = record("2");
+        too_long[..5].copy_from_slice(b"00060");
+        let mut too_short = record("2");
+        too_short[..5].copy_from_slice(b"00030");
+        let mut tiny = record("2");
+        tiny[..5].copy_from_slice(b"00003");
+        let mut nonsense = record("2");
+        nonsense[..5].copy_from_slice(b"xxxxx");
+        let mut directory = record("2");
+        directory[30] = b'x';
+        for (damaged, message) in [
+            (too_long, after),
+            (too_short, after),
+            (tiny, after),
+            (nonsense, "no record length at its start"),
+            (directory, "a length or a start is not a number"),
+            (b"<html>".to_vec(), "no record length at its start"),
+            (b"00070 and then nothing".to_vec(), after),
+            // Cut off in the middle: the next record begins where nobody expects it.
+            (record("2")[..33].to_vec(), after),
+        ] {
+            let bytes = [record("1"), damaged.clone(), record("3"), record("4")].concat();
+            let read = read(&bytes);
+            let shown = String::from_utf8_lossy(&damaged).into_owned();
+            assert_eq!(
+                (read.len(), read[0].as_str(), &read[2..]),
+                (4, "1", &["3".to_owned(), "4".to_owned()][..]),
+                "{shown}: {read:?}"
+            );
+            assert!(read[1].starts_with("record 2 at byte 40: ") && read[1].contains(message), "{shown}: {read:?}");
+        }
+    }
+
+    #[test]
+    fn an_input_that_ends_early_is_a_damaged_record() {
+        for cut in 1..40 {
+            let bytes = [record("1"), record("2")[..cut].to_vec()].concat();
+            let read = read(&bytes);
+            assert_eq!((read.len(), read[0].as_str()), (2, "1"), "cut at {cut}: {read:?}");
+            assert!(read[1].ends_with("the input ends inside this record"), "{read:?}");
+        }
+    }
+
+    #[test]
+    fn megabytes_of_nonsense_are_one_damaged_record() {
+        let bytes = [record("1"), vec![b'z'; 3 << 20], record("2")].concat();
+        let read = read(&bytes);
+        assert_eq!((read.len(), read[0].as_str(), read[2].as_str()), (3, "1", "2"), "{:?}", &read[1..2]);
+    }
+
+    /// BR-046: what was saved instead of MARC.
+    #[test]
+    fn other_forms_are_named_and_nothing_at_all_is_an_error() {
+        for (bytes, found) in [
+            (&b"{\"code\":107}"[..], "JSON"),
+            (b" \n<html>", "XML or HTML"),
+            (b"ErrorCode(100)", "an error answer of Sierra"),
+            (b"", "empty"),
+        ] {
+            assert_eq!(read(bytes), [format!("cannot read on at byte 0: this is {found}, not ISO 2709")]);
+        }
+    }
+
+    #[test]
+    fn a_failing_input_is_told_once_and_ends_the_reading() {
+        struct Failing;
+        impl Read for Failing {
+            fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+                Err(io::Error::other("disk on fire"))
+            }
+        }
+        let bytes = record("1");
+        let read = describe(Reader::new(bytes.chain(Failing), OnIllegal::Drop));
+        assert_eq!(read, ["1", "cannot read on at byte 40: disk on fire"]);
+    }
+
+    #[test]
+    fn the_largest_records_cross_the_window_unharmed() {
+        let mut record = Record::new(Leader::default());
+        for _ in 0..11 {
+            record.push_control(Tag::new("009").expect("a tag"), &"x".repeat(9_050)).expect("valid");
+        }
+        let mut bytes = Vec::new();
+        for _ in 0..9 {
+            write_record(&mut bytes, &record).expect("fits");
+        }
+        assert!(bytes.len() > 3 * WINDOW_BYTES);
+        let read: Vec<Record> =
+            Reader::new(&bytes[..], OnIllegal::Drop).records().map(|read| read.expect("sound")).collect();
+        assert_eq!(read, vec![record; 9]);
+    }
+}

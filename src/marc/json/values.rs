@@ -8,7 +8,9 @@ use crate::marc::read::{Damage, ReadError};
 /// Objects of an input that is one object, an array of them, several one after the other (NDJSON or not), or, with a
 /// page key, pages such as `{"entries":[…]}` in any of these places. Holds one object at a time.
 ///
-/// After a damaged object reading goes on at the next line that begins with `{`.
+/// After a damaged object reading goes on at the next line that begins with `{`. Only a line of NDJSON that is cut
+/// exactly where an object may begin (after a colon, an opening bracket or a comma in an array) takes its neighbour
+/// along: nothing tells that apart from an object laid out over several lines.
 #[derive(Debug)]
 pub(in crate::marc) struct Values<R> {
     input: R,

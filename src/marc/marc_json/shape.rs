@@ -11,6 +11,7 @@ use crate::marc::json::text::Text;
 use crate::marc::loss::LossKind;
 use crate::marc::read::Damage;
 use crate::marc::tag::Tag;
+use crate::marc::text;
 
 /// Reads one object. What is wrong with the record beyond its JSON is left in `refusal`.
 pub(super) fn read(json: &str, builder: Builder<'_>, refusal: &mut Option<Damage>) -> Result<(), serde_json::Error> {
@@ -53,7 +54,7 @@ impl Target<'_, '_> {
             let subfields = self.builder.record.subfield_count() - first;
             self.builder.record.forget_subfields(first);
             self.builder.losses.push(LossKind::ControlSubfields, tag.as_str(), || {
-                format!("{subfields} subfields and no content; field left out")
+                format!("{} and no content; field left out", text::count(subfields as u64, "subfield"))
             });
             return;
         }

@@ -102,7 +102,7 @@ mod tests {
         let mut others = Others::default();
         others.observe(200, 1000, true, start + WINDOW / 2);
         others.close_window();
-        assert_eq!(others.expected(start, WINDOW, start), 275, "they went short, so they may want more");
+        assert_eq!(others.expected(start, WINDOW, start), 276, "they went short, so they may want more");
         for _ in 0..REMEMBERED {
             others.observe(0, 1000, false, start + WINDOW / 2);
             others.close_window();

@@ -16,11 +16,16 @@ use super::others::Others;
 use super::sends::Sends;
 use crate::resilience::rate_headers::RateFacts;
 use crate::resilience::settings::QuotaSettings;
+use crate::resilience::span::Span;
 
 /// With fewer left than the reserve and no reset stated, the window is taken to end after this (A3).
 const UNSTATED: Duration = Duration::from_secs(10);
 /// A window that would last longer is nonsense.
 const LONGEST: Duration = Duration::from_secs(31 * 24 * 3600);
+/// Windows no longer than this are too blurred by whole seconds to tell how the server counts.
+const TELLING: Duration = Duration::from_secs(10);
+/// What two statements about one moment may differ by.
+const BLUR: Duration = Duration::from_secs(2);
 /// So many answers in a row that contradict what we took for the window, and they are right.
 const INSISTENT: u32 = 3;
 
@@ -62,8 +67,21 @@ struct View {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Shape {
+    /// One window after the other.
     Fixed,
+    /// The last window length at any moment; the stated end is when the oldest counted call leaves.
     Rolling,
+    /// A bucket that refills evenly; the stated end is when it is full.
+    Refilling,
+}
+
+/// What is known of the time of a whole refill, should the server keep a bucket.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Refill {
+    /// As it looked when a fifth of the bucket was gone.
+    Guessed(Duration),
+    /// Confirmed; read off when this part was gone.
+    Known { seen: f64 },
 }
 
 #[derive(Debug, Clone)]
@@ -76,6 +94,8 @@ pub(super) struct Window {
     pub(super) generation: u64,
     began: Instant,
     end: Option<Interval>,
+    /// The end of the window before, while this one's is not known.
+    last_end: Option<Interval>,
     view: Option<View>,
     /// Our calls in this window.
     used: u32,
@@ -84,6 +104,7 @@ pub(super) struct Window {
     /// Calls of others before we came: the first window was not seen from its beginning.
     before_us: Option<u32>,
     contradictions: u32,
+    refill: Option<Refill>,
     /// Statements that were ignored.
     pub(super) nonsense: u64,
 }
@@ -98,12 +119,14 @@ impl Window {
             generation: 0,
             began: now,
             end: None,
+            last_end: None,
             view: None,
             used: 0,
             sends: Sends::default(),
             others: Others::default(),
             before_us: None,
             contradictions: 0,
+            refill: None,
             nonsense: 0,
         }
     }
@@ -152,7 +175,7 @@ impl Window {
     /// Begins a new window, about which nothing is known yet but the limit.
     pub(super) fn begin(&mut self, now: Instant) {
         let end = self.ends_at().unwrap_or(now).min(now);
-        self.end = None;
+        self.last_end = self.end.take().or(self.last_end);
         self.view = None;
         self.generation += 1;
         if self.shape == Shape::Fixed {
@@ -191,7 +214,7 @@ impl Window {
     pub(super) fn room(&self, settings: &QuotaSettings, now: Instant) -> Room {
         match self.shape {
             Shape::Fixed => self.room_in_fixed(settings, now),
-            Shape::Rolling => self.room_in_rolling(settings, now),
+            Shape::Rolling | Shape::Refilling => self.room_in_rolling(settings, now),
         }
     }
 
@@ -257,7 +280,7 @@ impl Window {
     pub(super) fn time_to_spread_over(&self, now: Instant) -> Option<Spread> {
         match self.shape {
             Shape::Fixed => Some(Spread::Over(self.end?.earliest.saturating_duration_since(now))),
-            Shape::Rolling => self.length.map(Spread::Steady),
+            Shape::Rolling | Shape::Refilling => self.length.map(Spread::Steady),
         }
     }
 
@@ -265,15 +288,25 @@ impl Window {
         let view = self.view?;
         match self.shape {
             Shape::Fixed => Some(view.left),
-            Shape::Rolling => {
-                let length = self.length.unwrap_or_default();
+            Shape::Rolling | Shape::Refilling => {
                 let since = i64::from(self.sends.since(view.asked)).saturating_sub(1).max(0);
-                let freed = match (view.heard.checked_sub(length), now.checked_sub(length)) {
-                    (Some(then), Some(now)) => i64::from(self.sends.between(then, now)),
-                    _ => 0,
-                };
-                Some(view.left - since + freed)
+                Some(view.left - since + i64::from(self.freed(view, now)))
             }
+        }
+    }
+
+    /// Calls that came back since `view`, where they come back one by one.
+    fn freed(&self, view: View, now: Instant) -> u32 {
+        // What we cannot be sure of has not come back yet.
+        let doubt = if self.length_is_policy { Duration::ZERO } else { BLUR };
+        let length = self.length.unwrap_or_default() + doubt;
+        if self.shape == Shape::Refilling {
+            let part = now.saturating_duration_since(view.heard).as_secs_f64() / length.as_secs_f64();
+            return (f64::from(self.limit.unwrap_or(0)) * part) as u32;
+        }
+        match (view.heard.checked_sub(length), now.checked_sub(length)) {
+            (Some(then), Some(now)) => self.sends.between(then, now),
+            _ => 0,
         }
     }
 
@@ -300,7 +333,7 @@ impl Window {
             return;
         }
         // An answer overtaken by a younger one is old news.
-        if self.view.is_some_and(|view| asked < view.asked) && self.shape == Shape::Rolling {
+        if self.view.is_some_and(|view| asked < view.asked) && self.shape != Shape::Fixed {
             return;
         }
         let stated = facts.reset.and_then(|reset| {
@@ -309,7 +342,8 @@ impl Window {
                 self.nonsense += 1;
                 return None;
             }
-            self.learn_length(reset.nominal);
+            self.learn_length(reset);
+            self.learn_refill(reset, facts);
             Some(interval)
         });
         match stated {
@@ -324,13 +358,19 @@ impl Window {
         }
     }
 
-    fn learn_length(&mut self, reset: Duration) {
-        if !self.length_is_policy {
-            self.length = Some(self.length.map_or(reset, |known| known.max(reset)));
+    /// The window is as long as the longest wait for its end that was ever stated.
+    fn learn_length(&mut self, reset: Span) {
+        let is_refill = self.shape == Shape::Refilling;
+        if !self.length_is_policy && !is_refill {
+            let stated = (reset.earliest + reset.latest) / 2;
+            self.length = Some(self.length.map_or(stated, |known| known.max(stated)));
         }
     }
 
     fn learn_end(&mut self, stated: Interval, asked: Instant, now: Instant) {
+        if let Some(before) = self.end.or(self.last_end) {
+            self.learn_shape(before, stated, now);
+        }
         let Some(known) = self.end else {
             self.end = Some(stated);
             // Windows may have passed unseen since the last one.
@@ -339,20 +379,16 @@ impl Window {
             return;
         };
         let both = Interval { earliest: known.earliest.max(stated.earliest), latest: known.latest.min(stated.latest) };
-        if self.shape == Shape::Rolling {
+        if self.shape != Shape::Fixed {
             self.end = Some(stated);
         } else if both.earliest <= both.latest {
             self.contradictions = 0;
             self.end = Some(both);
         } else if stated.earliest > known.latest {
-            if now >= known.earliest {
-                // The server began its next window a little before we could be certain.
-                self.begin(now);
-                self.began = known.earliest;
-                self.used = self.sends.since(known.earliest);
-            } else {
-                self.shape = Shape::Rolling;
-            }
+            // The server began its next window a little before we could be certain.
+            self.begin(now);
+            self.began = known.earliest.min(asked);
+            self.used = self.sends.since(known.earliest);
             self.end = Some(stated);
         } else {
             // It now ends earlier than it was to. Waiting longer is the safe reading, unless the server insists.
@@ -362,6 +398,57 @@ impl Window {
                 self.contradictions = 0;
                 self.end = Some(stated);
             }
+        }
+    }
+
+    /// The end of a fixed window stays until it has come, and then jumps by a whole window or more; the end of any
+    /// other creeps.
+    fn learn_shape(&mut self, before: Interval, stated: Interval, now: Instant) {
+        if stated.earliest <= before.latest {
+            return;
+        }
+        let jump = stated.latest.saturating_duration_since(before.latest);
+        let creeps = match self.length.filter(|length| *length > TELLING) {
+            _ if now < before.earliest => true,
+            Some(length) => jump + BLUR + length.mul_f64(0.05) < length,
+            None => return,
+        };
+        self.shape = match (creeps, self.shape) {
+            (false, _) => Shape::Fixed,
+            (true, Shape::Refilling) => Shape::Refilling,
+            (true, _) => Shape::Rolling,
+        };
+    }
+
+    /// In a bucket the time until it is full goes with what is missing from it: the same quotient when a fifth and when
+    /// a third are gone, which nothing else shows. The quotient is the time of a whole refill, our window.
+    fn learn_refill(&mut self, reset: Span, facts: &RateFacts) {
+        let (Some(limit), Some(remaining)) = (self.limit, facts.remaining) else { return };
+        let missing = 1.0 - f64::from(remaining.min(limit)) / f64::from(limit);
+        let whole = |missing: f64| ((reset.earliest + reset.latest) / 2).div_f64(missing);
+        match self.refill {
+            Some(Refill::Known { seen }) if self.shape == Shape::Refilling => {
+                if missing > seen {
+                    // The more is missing, the less a whole second blurs.
+                    self.believe_refill(missing, whole(missing));
+                }
+            }
+            _ if (0.15..0.25).contains(&missing) => self.refill = Some(Refill::Guessed(whole(missing))),
+            Some(Refill::Guessed(guess)) if missing >= 0.35 => {
+                self.refill = None;
+                if whole(missing).abs_diff(guess) < guess.mul_f64(0.12) {
+                    self.shape = Shape::Refilling;
+                    self.believe_refill(missing, whole(missing));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn believe_refill(&mut self, missing: f64, whole: Duration) {
+        self.refill = Some(Refill::Known { seen: missing });
+        if !self.length_is_policy {
+            self.length = Some(whole);
         }
     }
 
@@ -376,7 +463,7 @@ impl Window {
         if let Some(limit) = self.limit {
             let ours = match self.shape {
                 Shape::Fixed => self.used,
-                Shape::Rolling => {
+                Shape::Rolling | Shape::Refilling => {
                     now.checked_sub(self.length.unwrap_or_default()).map_or(0, |from| self.sends.since(from))
                 }
             };
@@ -384,13 +471,15 @@ impl Window {
             let theirs = match self.shape {
                 Shape::Fixed => counted.saturating_sub(*self.before_us.get_or_insert(counted)),
                 Shape::Rolling => counted,
+                // What is missing from a bucket is not what was called within a window.
+                Shape::Refilling => 0,
             };
             self.others.observe(theirs, limit, remaining < settings.reserve, now);
         }
         let left = i64::from(remaining);
         let left = match self.shape {
             // Sends since are counted from the log.
-            Shape::Rolling => left,
+            Shape::Rolling | Shape::Refilling => left,
             // Without an end nothing would ever raise it again.
             Shape::Fixed if self.end.is_none() => left - i64::from(in_flight),
             Shape::Fixed => {

@@ -45,6 +45,12 @@ impl Endpoint {
             Kind::Patrons => Self::Patrons,
         }
     }
+
+    /// Whether it serves pages of records.
+    #[must_use]
+    pub fn is_list(self) -> bool {
+        matches!(self, Self::Bibs | Self::Items | Self::Patrons)
+    }
 }
 
 /// Where a request leads.

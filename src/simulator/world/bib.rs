@@ -6,6 +6,7 @@ use jiff::civil::Date;
 
 use super::VarField;
 use super::description::{Description, LazyDescription};
+use crate::simulator::json::push_display;
 use crate::simulator::site::Code;
 
 /// A live bib.
@@ -38,7 +39,18 @@ impl Bib {
 /// The field that repeats the record number within the record, as an overlay profile leaves it (`sierra-api.md`
 /// §4.3: 935 in real records).
 pub(crate) fn record_number_field(id: u64) -> VarField {
-    VarField::marc('v', "935", "  ").with('a', format!(".{}", staff_number('b', id)))
+    VarField::marc(RECORD_NUMBER_TAG, "935", "  ").with('a', format!(".{}", staff_number('b', id)))
+}
+
+/// The field tag of [`record_number_field`].
+pub(crate) const RECORD_NUMBER_TAG: char = 'v';
+
+/// Appends [`record_number_field`] as the API serves it, without making it first: every bib of a page has one.
+pub(crate) fn push_record_number_field(out: &mut String, id: u64) {
+    out.push_str(r#"{"fieldTag":"v","marcTag":"935","ind1":" ","ind2":" ","subfields":[{"tag":"a","content":".b"#);
+    push_display(out, id);
+    out.push(check_digit(id));
+    out.push_str("\"}]}");
 }
 
 /// A record number as staff see it: the prefix of its kind, the number, its check digit.
@@ -63,6 +75,16 @@ fn check_digit(id: u64) -> char {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_short_way_writes_the_same_field() {
+        for id in [1_000_001, 1_571_371, 9] {
+            let (mut short, mut long) = (String::new(), String::new());
+            push_record_number_field(&mut short, id);
+            record_number_field(id).push_json(&mut long);
+            assert_eq!(short, long);
+        }
+    }
 
     /// `.b15713714`, `.b15116372` and `.b47577174` stand in recorded 935 and 959 fields.
     #[test]

@@ -100,6 +100,21 @@ impl World {
         self.set_suppressed(kind, id, false)
     }
 
+    /// Hides a visible record or shows a hidden one.
+    ///
+    /// # Errors
+    /// When there is no such live record.
+    pub fn toggle_suppression(&mut self, kind: Kind, id: u64) -> Result<(), NoSuchRecord> {
+        let is_hidden = match kind {
+            Kind::Bibs => self.bibs.committed(id).and_then(Slot::live).is_some_and(|bib| self.suppresses(bib.code3)),
+            Kind::Items => {
+                self.items.committed(id).and_then(Slot::live).is_some_and(|item| self.suppresses(item.code2))
+            }
+            Kind::Patrons => self.patrons.committed(id).and_then(Slot::live).is_some_and(|patron| patron.is_suppressed),
+        };
+        self.set_suppressed(kind, id, !is_hidden)
+    }
+
     fn set_suppressed(&mut self, kind: Kind, id: u64, suppressed: bool) -> Result<(), NoSuchRecord> {
         let hiding = self.suppressing.first().copied().unwrap_or('s');
         let code = if suppressed { hiding } else { '-' };

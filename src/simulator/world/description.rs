@@ -51,10 +51,25 @@ pub(crate) struct Description {
     pub(crate) level: &'static Code,
     /// Year of publication; some bibs have none.
     pub(crate) year: Option<i16>,
+    /// What the API derives from the fields.
+    pub(crate) derived: Derived,
     fields: Vec<VarField>,
     json: String,
     /// Where in `json` each field ends, with its rank.
     ends: Vec<(char, usize)>,
+}
+
+/// Values that the API derives from the fields of a bib.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Derived {
+    /// `title`: subfields a, b, n and p of the 245, without the closing slash.
+    pub(crate) title: String,
+    /// `author`: the whole of the 100; empty when there is none, as recorded.
+    pub(crate) author: String,
+    /// `isbn`: the first valid one.
+    pub(crate) isbn: Option<String>,
+    /// `callNumber`: the class mark.
+    pub(crate) call_number: Option<String>,
 }
 
 impl Description {
@@ -90,7 +105,8 @@ impl Description {
             ends.push((field.rank(), json.len()));
         }
         json.shrink_to_fit();
-        Self { language, country, material, level, year, fields, json, ends }
+        let derived = Derived::from(&fields);
+        Self { language, country, material, level, year, derived, fields, json, ends }
     }
 
     /// The same description with other fields; they are put into stored order.
@@ -104,9 +120,9 @@ impl Description {
         &self.fields
     }
 
-    /// Appends the array of fields with `own` ones of the record slipped in where they belong.
-    pub(crate) fn push_json(&self, out: &mut String, own: &VarField) {
-        let position = self.ends.partition_point(|(rank, _)| *rank <= own.rank());
+    /// Appends the array of fields; `own` of the record, of this rank, is slipped in where it belongs.
+    pub(crate) fn push_json(&self, out: &mut String, rank: char, push_own: impl FnOnce(&mut String)) {
+        let position = self.ends.partition_point(|(before, _)| *before <= rank);
         let split = position.checked_sub(1).and_then(|last| self.ends.get(last)).map_or(0, |(_, end)| *end);
         let (before, after) = self.json.split_at(split);
         out.push('[');
@@ -114,7 +130,7 @@ impl Description {
         if split > 0 {
             out.push(',');
         }
-        own.push_json(out);
+        push_own(out);
         if split == 0 && !after.is_empty() {
             out.push(',');
         }
@@ -122,41 +138,12 @@ impl Description {
         out.push(']');
     }
 
-    /// The fields with `own` slipped in, as [`Description::push_json`] writes them.
+    /// The fields with `own` slipped in, in the order of [`Description::push_json`].
     pub(crate) fn fields_with(&self, own: VarField) -> Vec<VarField> {
         let mut fields = self.fields.clone();
         let position = self.ends.partition_point(|(rank, _)| *rank <= own.rank());
         fields.insert(position, own);
         fields
-    }
-
-    /// `title`: subfields a and b of the 245, without the closing slash.
-    pub(crate) fn title(&self) -> String {
-        let parts = self.text_of("245", &['a', 'b', 'n', 'p']);
-        parts.trim_end_matches([' ', '/', ':', '.', ',']).to_owned()
-    }
-
-    /// `author`: the whole of the 1XX; empty when there is none, as recorded.
-    pub(crate) fn author(&self) -> String {
-        self.text_of("100", &['a', 'q', 'd', '0'])
-    }
-
-    /// `isbn`: the first valid one.
-    pub(crate) fn isbn(&self) -> Option<&str> {
-        self.fields.iter().filter(|field| field.is("020")).find_map(|field| field.subfield('a'))
-    }
-
-    /// `callNumber`: the class mark.
-    pub(crate) fn call_number(&self) -> Option<String> {
-        Some(self.text_of("050", &['a', 'b'])).filter(|mark| !mark.is_empty())
-    }
-
-    fn text_of(&self, tag: &str, codes: &[char]) -> String {
-        let Some(field) = self.fields.iter().find(|field| field.is(tag)) else { return String::new() };
-        let super::Content::Subfields(subfields) = &field.content else { return String::new() };
-        let parts: Vec<&str> =
-            subfields.iter().filter(|(code, _)| codes.contains(code)).map(|(_, text)| text.as_str()).collect();
-        parts.join(" ")
     }
 
     /// What a cataloguer changes in one sitting; never nothing.
@@ -174,4 +161,26 @@ impl Description {
         fields.push(VarField::marc('n', "590", "  ").with('a', note).with('9', "sim"));
         self.rewritten(fields)
     }
+}
+
+impl Derived {
+    fn from(fields: &[VarField]) -> Self {
+        let title = text_of(fields, "245", &['a', 'b', 'n', 'p']);
+        Self {
+            title: title.trim_end_matches([' ', '/', ':', '.', ',']).to_owned(),
+            author: text_of(fields, "100", &['a', 'q', 'd', '0']),
+            isbn: fields
+                .iter()
+                .filter(|field| field.is("020"))
+                .find_map(|field| field.subfield('a').map(str::to_owned)),
+            call_number: Some(text_of(fields, "050", &['a', 'b'])).filter(|mark| !mark.is_empty()),
+        }
+    }
+}
+
+fn text_of(fields: &[VarField], tag: &str, codes: &[char]) -> String {
+    let Some(field) = fields.iter().find(|field| field.is(tag)) else { return String::new() };
+    let super::Content::Subfields(subfields) = &field.content else { return String::new() };
+    let parts = subfields.iter().filter(|(code, _)| codes.contains(code)).map(|(_, text)| text.as_str());
+    parts.collect::<Vec<_>>().join(" ")
 }

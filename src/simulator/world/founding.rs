@@ -8,6 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 use rand::RngExt as _;
 use rand::rngs::StdRng;
 
+use super::life::Fate;
 use super::{Bib, Item, Manner, Patron, Shelf, Slot, Stamps, World, whole_seconds};
 use crate::seed::RootSeed;
 use crate::simulator::invention::{chance, pick};
@@ -80,6 +81,7 @@ impl World {
             suppressing: settings.suppressing.clone(),
             keeps_tombstones: true,
             manner: Manner::default(),
+            fate: Fate::default(),
             seed,
             draws: 0,
             invented: 0,

@@ -6,8 +6,10 @@ mod commands;
 mod description;
 mod founding;
 mod item;
+mod life;
 mod manner;
 mod newcomer;
+mod oddity;
 mod patron;
 mod shelf;
 mod truth;
@@ -15,11 +17,13 @@ mod varfield;
 
 pub use commands::NoSuchRecord;
 pub use founding::LibrarySettings;
+pub use life::{Life, Night};
 pub use manner::{Manner, Stamp};
+pub use oddity::Oddity;
 pub use truth::{MarcField, MarcValue, TrueRecord, Truth};
 pub use varfield::{Content, VarField};
 
-pub(crate) use bib::{Bib, record_number_field, staff_number};
+pub(crate) use bib::{Bib, RECORD_NUMBER_TAG, push_record_number_field, record_number_field, staff_number};
 pub(crate) use item::Item;
 pub(crate) use patron::Patron;
 pub(crate) use shelf::{Shelf, Slot, Stamps};
@@ -48,6 +52,7 @@ pub struct World {
     suppressing: BTreeSet<char>,
     keeps_tombstones: bool,
     manner: Manner,
+    fate: life::Fate,
     seed: RootSeed,
     /// How many generators were made; each command draws from one of its own, so that a clone replays alike.
     draws: u64,
@@ -82,6 +87,7 @@ impl World {
     /// Moves the library to the true time `now`: whatever became due in between has happened, and what was committed
     /// to appear by now can be seen. True time never goes back.
     pub fn tick(&mut self, now: Timestamp) {
+        self.happen_until(now);
         self.true_now = self.true_now.max(now);
         self.bibs.lift_veils(self.true_now);
         self.items.lift_veils(self.true_now);
@@ -98,6 +104,14 @@ impl World {
             Kind::Bibs => live(&self.bibs),
             Kind::Items => live(&self.items),
             Kind::Patrons => live(&self.patrons),
+        }
+    }
+
+    /// Invents every description now. Otherwise each is invented when it is first served, and the first sweep of a
+    /// library is slower than the second: call this before measuring.
+    pub fn invent_all(&self) {
+        for bib in self.bibs.all_committed().filter_map(|(_, slot)| slot.live()) {
+            bib.description();
         }
     }
 

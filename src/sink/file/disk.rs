@@ -15,8 +15,10 @@ const DIRECTORY_MODE: u32 = 0o750;
 
 /// Makes a directory and those above it. Fine when it is there.
 pub(super) fn make_directory(path: &Path) -> Result<(), SinkFault> {
+    let missing: Vec<&Path> = path.ancestors().take_while(|ancestor| !ancestor.exists()).collect();
     match DirBuilder::new().recursive(true).mode(DIRECTORY_MODE).create(path) {
-        Ok(()) => Ok(()),
+        // A directory that a power failure takes back takes everything in it along.
+        Ok(()) => missing.into_iter().try_for_each(sync_directory_of),
         Err(_) if path.exists() && !path.is_dir() => Err(SinkFault::NotADirectory { path: path.to_owned() }),
         Err(source) if source.kind() == io::ErrorKind::NotADirectory => {
             Err(SinkFault::NotADirectory { path: path.to_owned() })
@@ -95,7 +97,8 @@ pub(super) fn remove(path: &Path) -> Result<(), SinkFault> {
         Err(source) if source.kind() != io::ErrorKind::NotFound => {
             Err(SinkFault::Io { action: "remove", path: path.to_owned(), source })
         }
-        _ => Ok(()),
+        Err(_) => Ok(()),
+        Ok(()) => sync_directory_of(path),
     }
 }
 
@@ -158,7 +161,8 @@ pub(super) fn checksum_text(hasher: &Sha256) -> String {
 }
 
 fn sync_directory_of(path: &Path) -> Result<(), SinkFault> {
-    let directory: PathBuf = path.parent().unwrap_or(Path::new(".")).to_owned();
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let directory: PathBuf = parent.unwrap_or(Path::new(".")).to_owned();
     File::open(&directory).and_then(|open| open.sync_all()).map_err(|source| SinkFault::Io {
         action: "sync the directory",
         path: directory,

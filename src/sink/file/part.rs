@@ -126,18 +126,9 @@ impl Part {
         self.file.as_ref().is_none_or(|file| disk::is_untouched(file, &self.path, self.bytes))
     }
 
-    /// Whether `bytes` of it are there, published or not.
+    /// Whether `bytes` of it are there.
     pub(super) fn can_hold(&self, bytes: u64) -> Result<bool, SinkFault> {
-        if bytes == 0 {
-            return Ok(true);
-        }
-        let is_long_enough = |length: Option<u64>| length.is_some_and(|length| length >= bytes);
-        Ok(is_long_enough(disk::length(&self.path)?) || is_long_enough(disk::length(&self.published)?))
-    }
-
-    /// Whether it has its final name already.
-    pub(super) fn is_published(&self) -> Result<bool, SinkFault> {
-        Ok(self.bytes > 0 && disk::length(&self.published)?.is_some())
+        Ok(bytes == 0 || disk::length(&self.path)?.is_some_and(|length| length >= bytes))
     }
 
     /// Goes on with the first `bytes` of what is there, and cuts off the rest.
@@ -157,32 +148,46 @@ impl Part {
         Ok(())
     }
 
+    /// Goes on with a publication that was cut off after `bytes` were whole: the part may have its final name by now,
+    /// or a reader may have taken it.
+    pub(super) fn resume_publishing(&mut self, bytes: u64) -> Result<(), SinkFault> {
+        let is_growing = disk::length(&self.path)?.is_some();
+        let whole = if is_growing && !self.can_hold(bytes)? { self.whole_length()? } else { bytes };
+        self.resume(whole)
+    }
+
     /// Removes what was never confirmed.
     pub(super) fn discard(&self) -> Result<(), SinkFault> {
         disk::remove(&self.path)
     }
 
-    /// Ends the document and gives it its final name; returns its length and checksum, `None` when there is nothing.
-    /// Fine when it has that name already.
+    /// Ends the document, durably. Nothing to do when it has its final name already.
+    pub(super) fn end(&mut self) -> Result<(), SinkFault> {
+        let Some(file) = &mut self.file else { return Ok(()) };
+        let end = self.kind.end();
+        let ended = disk::append(file, &self.path, end).and_then(|()| disk::sync(file, &self.path));
+        if let Err(fault) = ended {
+            file.set_len(self.bytes).ok();
+            return Err(fault);
+        }
+        if let Some(checksum) = &mut self.checksum {
+            checksum.update(end);
+        }
+        Ok(())
+    }
+
+    /// Gives the ended document its final name; returns its length and checksum, `None` when there is nothing, or when
+    /// a reader took it already.
     pub(super) fn publish(&mut self) -> Result<Option<(u64, String)>, SinkFault> {
         if self.bytes == 0 {
             return Ok(None);
         }
-        let length = self.bytes + self.kind.end().len() as u64;
-        if let Some(mut file) = self.file.take() {
-            let ended =
-                disk::append(&mut file, &self.path, self.kind.end()).and_then(|()| disk::sync(&file, &self.path));
-            if let Err(fault) = ended {
-                file.set_len(self.bytes).ok();
-                return Err(fault);
-            }
+        if self.file.take().is_some() {
             disk::publish(&self.path, &self.published)?;
         }
+        let Some(length) = disk::length(&self.published)? else { return Ok(None) };
         let checksum = match self.checksum.take() {
-            Some(mut checksum) => {
-                checksum.update(self.kind.end());
-                checksum
-            }
+            Some(checksum) => checksum,
             None => disk::checksum(&self.published, length)?,
         };
         Ok(Some((length, disk::checksum_text(&checksum))))
@@ -193,8 +198,7 @@ impl Part {
         if self.bytes == 0 {
             return Ok(HashSet::new());
         }
-        let path = if self.file.is_some() { &self.path } else { &self.published };
-        let text = disk::read(path)?;
+        let text = disk::read(&self.path)?;
         Ok(String::from_utf8_lossy(&text).lines().map(str::to_owned).collect())
     }
 

@@ -130,6 +130,10 @@ impl Running<'_> {
             let now = self.lane.clock.now();
             owed.retain(|row| row.is_due(now));
         }
+        if self.order.deletes && coverage(&rows).loaded {
+            let taken_over = days::to_take_over(&rows).map(|row| row.id);
+            owed.retain(|row| Some(row.id) != taken_over);
+        }
         self.walk_all(owed).await?;
 
         let rows = self.lane.rows().await?;
@@ -165,7 +169,10 @@ impl Running<'_> {
         let Some(pinned) = covered.pinned else { return Ok(()) };
         let (settings, rows) = (&self.lane.settings, self.lane.rows().await?);
         let span = days::days_to_read(&rows, pinned, self.order.now, settings.deleted_overlap_days, &self.lane.zone);
-        let row = self.open(Pass::Deletes, span).await?;
+        let row = match days::to_take_over(&rows) {
+            Some(row) => LedgerRow { span, opened: self.order.now, ..row.clone() },
+            None => self.open(Pass::Deletes, span).await?,
+        };
         self.walk_all(vec![row]).await
     }
 
@@ -217,6 +224,10 @@ impl Running<'_> {
                 Aftermath::NextRow | Aftermath::EndPass | Aftermath::StopStream => {
                     self.lane.fail_row(row, &error).await?;
                 }
+            }
+            if aftermath == Aftermath::StopStream {
+                let (stream, error) = (self.lane.stream(), error.report(self.lane.stream()));
+                self.lane.observer.observe(&Event::StreamStopped { stream, error });
             }
             self.needs_person |= matches!(error, WalkError::Tripped(_));
             if aftermath != Aftermath::NextRow {

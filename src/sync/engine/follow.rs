@@ -17,7 +17,6 @@ use crate::sync::StoreError;
 use crate::sync::capture::Lane;
 use crate::sync::capture::pass::{Owed, PassOrder, PassReport};
 use crate::sync::deliver::Ending;
-use crate::sync::observer::{Event, SharedObserver};
 use crate::sync::report::summary::StreamOutcome;
 use crate::sync::settings::Cadence;
 use crate::sync::timekeeper::{TimeError, Timekeeper};
@@ -44,7 +43,6 @@ impl Engine {
                 timekeeper: Arc::clone(&self.timekeeper),
                 board: Arc::clone(&self.board),
                 clock: Arc::clone(&self.clock),
-                observer: Arc::clone(&self.observer),
             };
             let cancel = cancel.clone();
             tasks.spawn(async move { stream.run(&cancel).await });
@@ -66,7 +64,6 @@ struct Follower {
     timekeeper: Arc<Timekeeper>,
     board: Arc<Board>,
     clock: SharedClock,
-    observer: SharedObserver,
     generator: StdRng,
 }
 
@@ -128,11 +125,6 @@ impl Follower {
             Err(TimeError::Source(error)) => without_time(&self.lane, &error, error.traffic).await?,
             Err(TimeError::Store(error)) => return Err(error),
         };
-        if report.needs_person
-            && let Some(error) = report.error.clone()
-        {
-            self.observer.observe(&Event::StreamStopped { stream, error });
-        }
         post(&self.board, stream, &report);
         Ok(report)
     }

@@ -5,7 +5,7 @@
 //! A window is only ever merged with its neighbour in the order of their ends, so an owed window between two closed
 //! ones keeps them apart and the watermark before it.
 
-use super::coverage::in_order;
+use super::coverage::{in_order, is_only_read_again};
 use super::{LedgerRow, RowState, Span};
 use crate::sync::Window;
 
@@ -26,8 +26,8 @@ pub fn compact(rows: &[LedgerRow]) -> Compaction {
     for (row, _) in in_order(rows) {
         let (mut current, mut grew) = (row.clone(), false);
         // A row that grew towards the past may now touch one before it that it did not touch by itself.
-        while let Some(merged) = kept.last().and_then(|(last, _)| merge(last, &current)) {
-            removed.extend(kept.pop().map(|(last, _)| last.id));
+        while let Some(merged) = kept.last().and_then(|(last, _)| merge(last, &current, rows)) {
+            removed.extend(kept.pop().map(|(last, _)| last.id.max(current.id)));
             (current, grew) = (merged, true);
         }
         kept.push((current, grew));
@@ -36,7 +36,7 @@ pub fn compact(rows: &[LedgerRow]) -> Compaction {
 }
 
 /// `earlier` and `later` as one row, when they touch and their states allow it.
-fn merge(earlier: &LedgerRow, later: &LedgerRow) -> Option<LedgerRow> {
+fn merge(earlier: &LedgerRow, later: &LedgerRow, rows: &[LedgerRow]) -> Option<LedgerRow> {
     let (first, second) = (earlier.window()?, later.window()?);
     if second.start() > first.end() {
         return None;
@@ -44,7 +44,9 @@ fn merge(earlier: &LedgerRow, later: &LedgerRow) -> Option<LedgerRow> {
     let unmoved = earlier.position.is_none() && later.position.is_none();
     match (earlier.state, later.state) {
         (RowState::Done, RowState::Done) => {}
-        (RowState::Failed, RowState::Failed) if unmoved => {}
+        // What is only read again holds no watermark back, and must not begin to as part of something that does.
+        (RowState::Failed, RowState::Failed)
+            if unmoved && !is_only_read_again(earlier, rows) && !is_only_read_again(later, rows) => {}
         _ => return None,
     }
     let window = Window::new(first.start().min(second.start()), first.end().max(second.end()))?;
@@ -52,9 +54,9 @@ fn merge(earlier: &LedgerRow, later: &LedgerRow) -> Option<LedgerRow> {
         (Some(one), Some(other)) => Some(one.min(other)),
         _ => None,
     };
-    // The merged row takes the place of the later one, id included, so that the order of the rows stays.
     Some(LedgerRow {
-        id: later.id,
+        // The lower number: rows are told apart by what was covered when they were opened.
+        id: earlier.id.min(later.id),
         stream: earlier.stream,
         pass: earlier.pass,
         span: Span::Time(window),
@@ -94,7 +96,7 @@ mod tests {
         let after = apply(&[load(Done), row(2, -10, 5, Done), row(3, -5, 10, Done), row(4, 10, 20, Done)]);
         assert_eq!(after.len(), 2);
         let merged = after[1].window().expect("a window");
-        assert_eq!((merged.length().as_secs() / 60, after[1].id), (30, 4));
+        assert_eq!((merged.length().as_secs() / 60, after[1].id), (30, 2));
     }
 
     #[test]
@@ -123,8 +125,8 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// WIN-1, BR-028: compaction changes neither watermark nor holes nor what is owed, and applying it twice is
-        /// applying it once.
+        /// CUR-1, WIN-1, BR-028: compaction never lowers the watermark, changes neither holes nor what is owed, and
+        /// applying it twice is applying it once.
         #[test]
         fn compaction_keeps_watermark_holes_and_debts(
             windows in proptest::collection::vec((-20_i64..60, 1_i64..20, 0_u8..3, proptest::bool::ANY), 0..12)
@@ -138,7 +140,9 @@ mod tests {
             }
             let after = apply(&rows);
             let (before_cover, after_cover) = (coverage(&rows), coverage(&after));
-            proptest::prop_assert_eq!(&before_cover, &after_cover);
+            proptest::prop_assert!(before_cover.watermark <= after_cover.watermark);
+            proptest::prop_assert_eq!(before_cover.newest_end, after_cover.newest_end);
+            proptest::prop_assert_eq!(before_cover.holes, after_cover.holes);
             proptest::prop_assert_eq!(gaps(&rows).is_empty(), gaps(&after).is_empty());
             let owed = |rows: &[LedgerRow]| rows.iter().filter(|row| row.is_owed()).filter_map(LedgerRow::window)
                 .flat_map(|window| (window.start().as_second()..window.end().as_second()).step_by(60)).collect::<std::collections::BTreeSet<_>>();

@@ -27,21 +27,48 @@ pub struct Coverage {
 #[must_use]
 pub fn coverage(rows: &[LedgerRow]) -> Coverage {
     let load = rows.iter().filter(|row| row.pass == Pass::Load).max_by_key(|row| row.id);
-    let pinned = load.and_then(|row| match row.span {
-        Span::Ids { pinned, .. } => Some(pinned),
-        Span::Time(_) | Span::Days { .. } => None,
-    });
+    let pinned = load.and_then(pin_of);
     let loaded = load.is_some_and(|row| row.state == RowState::Done);
     let Some(pin) = pinned else {
         return Coverage { pinned, loaded, watermark: None, newest_end: None, holes: Vec::new() };
     };
     let windows = in_order(rows);
     let holes = holes_after(pin, &windows);
-    let contiguous = windows.iter().take_while(|(row, _)| row.state == RowState::Done).map(|(_, window)| window.end());
+    let counted =
+        windows.iter().filter(|(row, window)| !row.is_owed() || !is_read_again(pin, row.id, *window, &windows));
+    let contiguous = counted.take_while(|(row, _)| row.state == RowState::Done).map(|(_, window)| window.end());
     let before_debts = contiguous.fold(pin, Timestamp::max);
     let before_holes = holes.first().map_or(before_debts, |hole| before_debts.min(hole.start()));
     let newest_end = windows.iter().map(|(_, window)| window.end()).fold(pin, Timestamp::max);
     Coverage { pinned, loaded, watermark: loaded.then_some(before_holes), newest_end: Some(newest_end), holes }
+}
+
+/// Whether `row` is only read again: see [`coverage`].
+pub(super) fn is_only_read_again(row: &LedgerRow, rows: &[LedgerRow]) -> bool {
+    let pin = rows.iter().filter(|row| row.pass == Pass::Load).max_by_key(|row| row.id).and_then(pin_of);
+    match (pin, row.window()) {
+        (Some(pin), Some(window)) => is_read_again(pin, row.id, window, &in_order(rows)),
+        _ => false,
+    }
+}
+
+fn pin_of(row: &LedgerRow) -> Option<Timestamp> {
+    match row.span {
+        Span::Ids { pinned, .. } => Some(pinned),
+        Span::Time(_) | Span::Days { .. } => None,
+    }
+}
+
+/// Whether a window lies wholly in what was done before it was opened: it is read again after a step of Sierra's clock.
+/// It is owed like any other, but what was captured before stays captured (CUR-1). Before `pin` the load covers.
+fn is_read_again(pin: Timestamp, id: u64, window: Window, windows: &[(&LedgerRow, Window)]) -> bool {
+    let done_before = windows.iter().filter(|(row, _)| row.state == RowState::Done && row.id < id);
+    let mut by_start: Vec<Window> = done_before.map(|(_, window)| *window).collect();
+    by_start.sort_unstable();
+    let covered = by_start.into_iter().fold(window.start().max(pin), |reached, done| {
+        if done.start() <= reached { reached.max(done.end()) } else { reached }
+    });
+    covered >= window.end()
 }
 
 /// What no window covers between `pin` and the end of the last one.
@@ -167,6 +194,14 @@ pub(in crate::sync) mod tests {
     fn rows_under_way_are_owed_but_no_gaps_and_hold_the_watermark() {
         let rows = [load(Done), row(2, 0, 10, Pending), row(3, 5, 15, Partial)];
         assert_eq!((coverage(&rows).watermark, gaps(&rows)), (Some(minute(0)), Vec::new()));
+    }
+
+    #[test]
+    fn what_is_read_again_is_owed_and_does_not_take_the_watermark_back() {
+        let rows = [load(Done), row(2, 0, 60, Done), row(3, 40, 61, Failed), row(4, 50, 70, Done)];
+        assert_eq!(coverage(&rows).watermark, Some(minute(60)), "its last minute was never done");
+        let rows = [load(Done), row(2, -10, 60, Done), row(3, -75, 5, Failed), row(4, 50, 70, Done)];
+        assert_eq!((coverage(&rows).watermark, gaps(&rows).len()), (Some(minute(70)), 1));
     }
 
     #[test]

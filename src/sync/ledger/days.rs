@@ -19,6 +19,15 @@ pub fn days_to_read(rows: &[LedgerRow], pinned: Timestamp, now: Timestamp, overl
     Span::Days { from: first.saturating_sub(reach), to: last.saturating_add(reach) }
 }
 
+/// The row of a delete pass that failed before it came anywhere: the next pass takes it over, since it reads all of
+/// its days and more. So a long outage leaves one row.
+#[must_use]
+pub fn to_take_over(rows: &[LedgerRow]) -> Option<&LedgerRow> {
+    rows.iter()
+        .filter(|row| row.pass == Pass::Deletes && row.is_owed() && row.position.is_none())
+        .min_by_key(|row| row.id)
+}
+
 /// Everything deleted before this moment is captured: the start of the last complete pass.
 #[must_use]
 pub fn deleted_through(rows: &[LedgerRow]) -> Option<Timestamp> {
@@ -88,6 +97,17 @@ mod tests {
         assert_eq!(days, Span::Days { from: date(2026, 1, 4), to: date(2026, 1, 9) });
         assert_eq!((deleted_through(&rows), superseded(&rows)), (Some(at("2026-01-05T10:00:00Z")), vec![1]));
         assert_eq!((deleted_through(&[]), superseded(&[])), (None, Vec::new()));
+    }
+
+    #[test]
+    fn a_pass_that_came_nowhere_is_taken_over() {
+        use crate::record::RecordNumber;
+        let moved =
+            LedgerRow { position: Some(RecordNumber::new(7)), ..row(1, "2026-01-03T10:00:00Z", RowState::Failed) };
+        let rows =
+            [moved, row(2, "2026-01-05T10:00:00Z", RowState::Failed), row(3, "2026-01-05T10:00:00Z", RowState::Done)];
+        assert_eq!(to_take_over(&rows).map(|row| row.id), Some(2));
+        assert_eq!(to_take_over(&rows[2..]), None);
     }
 
     #[test]

@@ -8,31 +8,38 @@ use sierra_sync::record::{Subfield, VarField};
 
 /// Any valid record, small enough for ISO 2709.
 pub(crate) fn record() -> impl Strategy<Value = Record> {
-    let control = ("00[0-9A-Za-z]", text()).prop_map(|(tag, value)| (tag, None, vec![(b'a', value)]));
-    let data = (data_tag(), printable(), printable(), vec((printable(), text()), 1..6))
-        .prop_map(|(tag, ind1, ind2, subfields)| (tag, Some((ind1, ind2)), subfields));
-    (
-        ".{0,30}|[0-9 ]{5}[a-z ][a-z][a-z ]{3}22[0-9 ]{5}[a-z0-9 ]{3}4500",
-        vec(prop_oneof![1 => control, 4 => data], 0..20),
-    )
-        .prop_map(|(leader, fields)| {
-            let mut record = Record::new(Leader::read(&leader).0);
-            for (tag, indicators, subfields) in fields {
-                let tag = Tag::new(&tag).expect("the pattern makes tags");
-                match indicators {
-                    None => record.push_control(tag, &subfields[0].1),
-                    Some((ind1, ind2)) => {
-                        let indicators = [ind1, ind2].map(|byte| Indicator::new(byte).expect("printable"));
-                        let subfields = subfields
-                            .iter()
-                            .map(|(code, value)| (SubfieldCode::new(*code).expect("printable"), value.as_str()));
-                        record.push_data(tag, indicators, subfields)
-                    }
-                }
-                .expect("the parts are valid");
+    let control = ("00[0-9A-Za-z]", text()).prop_map(|(tag, value)| Part::Control(tag, value));
+    let data = (data_tag(), [printable(), printable()], vec((printable(), text()), 1..6))
+        .prop_map(|(tag, indicators, subfields)| Part::Data(tag, indicators, subfields));
+    let leader = ".{0,30}|[0-9 ]{5}[a-z ][a-z][a-z ]{3}22[0-9 ]{5}[a-z0-9 ]{3}4500";
+    (leader, vec(prop_oneof![1 => control, 4 => data], 0..20)).prop_map(|(leader, parts)| {
+        let mut record = Record::new(Leader::read(&leader).0);
+        parts.into_iter().for_each(|part| part.push_onto(&mut record));
+        record
+    })
+}
+
+#[derive(Debug, Clone)]
+enum Part {
+    Control(String, String),
+    Data(String, [u8; 2], Vec<(u8, String)>),
+}
+
+impl Part {
+    fn push_onto(self, record: &mut Record) {
+        let tag = |text: String| Tag::new(&text).expect("the pattern makes tags");
+        match self {
+            Self::Control(text, value) => record.push_control(tag(text), &value),
+            Self::Data(text, indicators, subfields) => {
+                let indicators = indicators.map(|byte| Indicator::new(byte).expect("printable"));
+                let subfields = subfields
+                    .iter()
+                    .map(|(code, value)| (SubfieldCode::new(*code).expect("printable"), value.as_str()));
+                record.push_data(tag(text), indicators, subfields)
             }
-            record
-        })
+        }
+        .expect("the parts are valid");
+    }
 }
 
 /// VarFields as no Sierra should send them: any keys missing, any texts anywhere.

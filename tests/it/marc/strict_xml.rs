@@ -30,10 +30,8 @@ pub(crate) fn count_records(document: &[u8]) -> Result<usize, String> {
                 roots += usize::from(depth == 0);
             }
             Event::End(_) => depth -= 1,
-            Event::Text(text) if depth == 0 => {
-                if !text.trim_ascii().is_empty() {
-                    return Err("text beside the root".to_owned());
-                }
+            Event::Text(text) if depth == 0 && !text.trim_ascii().is_empty() => {
+                return Err("text beside the root".to_owned());
             }
             Event::Text(text) if text.contains("]]>") => return Err("]]> in text".to_owned()),
             Event::GeneralRef(reference) => match reference.resolve_char_ref() {

@@ -24,8 +24,13 @@ pub(super) fn small_library() -> SharedSimulator {
 
 /// A simulator of the library described by `settings`.
 pub(super) fn library(settings: LibrarySettings) -> SharedSimulator {
-    let clock = Arc::new(SimClock::starting_at(settings.opened));
-    SharedSimulator::new(Simulator::new(&settings, RootSeed::new(7)), clock)
+    shared(Simulator::new(&settings, RootSeed::new(7)))
+}
+
+/// Shares a simulator that lives on tokio's (paused) time from its own now on.
+pub(super) fn shared(simulator: Simulator) -> SharedSimulator {
+    let clock = Arc::new(SimClock::starting_at(simulator.now()));
+    SharedSimulator::new(simulator, clock)
 }
 
 /// A client with a token.

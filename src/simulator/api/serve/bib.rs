@@ -3,7 +3,8 @@
 use super::super::super::json::{Object, push_array, push_string};
 use super::super::super::kind::Kind;
 use super::super::super::site::SEVERAL_LOCATIONS;
-use super::super::super::world::{Bib, Content, Stamps, VarField, World, record_number_field};
+use super::super::super::world::{Bib, Content, Stamps, VarField, World};
+use super::super::super::world::{RECORD_NUMBER_TAG, push_record_number_field, record_number_field};
 use super::fixed::FixedFields;
 use super::{FieldSpec, Form, Served, given, named, padded, push_code};
 
@@ -47,20 +48,21 @@ impl Served for Bib {
 
     fn push_field(&self, name: &'static str, id: u64, stamps: &Stamps, form: &Form<'_>, entry: &mut Object<'_>) {
         let says = self.description();
+        let derived = &says.derived;
         match name {
             "available" | "isRequestable" => entry.display(name, true),
-            "isbn" => says.isbn().into_iter().for_each(|isbn| entry.string(name, isbn)),
+            "isbn" => derived.isbn.iter().for_each(|isbn| entry.string(name, isbn)),
             "lang" => push_code(entry, name, says.language.code, "name", says.language.name),
-            "title" => entry.string(name, &says.title()),
-            "author" => entry.string(name, &says.author()),
+            "title" => entry.string(name, &derived.title),
+            "author" => entry.string(name, &derived.author),
             "materialType" => push_code(entry, name, says.material.code, "value", says.material.name),
             "bibLevel" => push_code(entry, name, says.level.code, "value", says.level.name),
             "publishYear" => says.year.into_iter().for_each(|year| entry.display(name, year)),
             "catalogDate" => self.catalogued.into_iter().for_each(|day| entry.date(name, day)),
             "country" => push_code(entry, name, &padded(says.country.code, 3, form), "name", says.country.name),
-            "callNumber" => says.call_number().into_iter().for_each(|mark| entry.string(name, &mark)),
-            "normTitle" => entry.string(name, &normalised(&says.title())),
-            "normAuthor" => entry.string(name, &normalised(&says.author())),
+            "callNumber" => derived.call_number.iter().for_each(|mark| entry.string(name, mark)),
+            "normTitle" => entry.string(name, &normalised(&derived.title)),
+            "normAuthor" => entry.string(name, &normalised(&derived.author)),
             "locations" => push_array(entry.key(name), &self.locations, |out, location| {
                 let mut object = Object::open(out);
                 object.string("code", &padded(location.code, 5, form));
@@ -71,7 +73,7 @@ impl Served for Bib {
             "copies" => entry.display(name, 1),
             "holdCount" => entry.display(name, 0),
             "fixedFields" => self.push_fixed(id, stamps, form, entry),
-            "varFields" => says.push_json(entry.key(name), &record_number_field(id)),
+            "varFields" => says.push_json(entry.key(name), RECORD_NUMBER_TAG, |out| push_record_number_field(out, id)),
             "marc" => push_marc(entry.key(name), &says.fields_with(record_number_field(id))),
             _ => {}
         }
@@ -84,7 +86,7 @@ impl Bib {
     fn push_fixed(&self, id: u64, stamps: &Stamps, form: &Form<'_>, entry: &mut Object<'_>) {
         let says = self.description();
         let mut object = entry.object("fixedFields");
-        let mut fixed = FixedFields(&mut object);
+        let mut fixed = FixedFields::new(&mut object, form);
         fixed.shown(24, "Language", says.language.code, says.language.name);
         fixed.quoted(25, "Skip", 0);
         match self.locations.as_slice() {

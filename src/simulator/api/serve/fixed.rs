@@ -3,15 +3,29 @@
 use jiff::Timestamp;
 
 use super::super::super::json::{Object, push_display, push_stamp, push_string};
+use super::super::super::switches::Labels;
+use super::Form;
 
 /// The object of fixed fields being written.
-pub(super) struct FixedFields<'a, 'o>(pub(super) &'a mut Object<'o>);
+pub(super) struct FixedFields<'a, 'o> {
+    object: &'a mut Object<'o>,
+    labels: Labels,
+}
 
-impl FixedFields<'_, '_> {
+impl<'a, 'o> FixedFields<'a, 'o> {
+    /// Writes into `object`.
+    pub(super) fn new(object: &'a mut Object<'o>, form: &Form<'_>) -> Self {
+        Self { object, labels: form.switches.labels }
+    }
+
     fn field(&mut self, number: u16, label: &str, push_value: impl FnOnce(&mut String), display: Option<&str>) {
-        let out = self.0.key(digits(number, &mut [0; 5]));
+        let out = self.object.key(digits(number, &mut [0; 5]));
         let mut field = Object::open(out);
-        field.string("label", label);
+        match self.labels {
+            Labels::Recorded => field.string("label", label),
+            Labels::Local => field.display("label", format_args!("\"Feld {number}\"")),
+            Labels::Absent => {}
+        }
         push_value(field.key("value"));
         if let Some(display) = display {
             field.string("display", display);

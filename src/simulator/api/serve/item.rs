@@ -91,7 +91,7 @@ impl Item {
     fn push_fixed(&self, id: u64, stamps: &Stamps, form: &Form<'_>, entry: &mut Object<'_>) {
         let desk = &self.circulation;
         let mut object = entry.object("fixedFields");
-        let mut fixed = FixedFields(&mut object);
+        let mut fixed = FixedFields::new(&mut object, form);
         fixed.plain(57, "BIB HOLD", false);
         fixed.plain(58, "COPY #", self.copy);
         fixed.text(59, "ICODE1", "0");

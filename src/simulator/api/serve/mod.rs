@@ -5,6 +5,8 @@ mod fixed;
 mod item;
 mod patron;
 
+use std::borrow::Cow;
+
 pub(crate) use bib::push_marc;
 
 use jiff::civil::Date;
@@ -169,11 +171,11 @@ fn push_id(kind: Kind, id: u64, form: &Form<'_>, entry: &mut Object<'_>) {
 }
 
 /// A code padded to `length`, unless this server does not pad.
-fn padded(code: &str, length: usize, form: &Form<'_>) -> String {
-    match form.switches.padding {
-        Padding::Nowhere => code.to_owned(),
-        Padding::AsRecorded | Padding::Everywhere => format!("{code:<length$}"),
+fn padded<'a>(code: &'a str, length: usize, form: &Form<'_>) -> Cow<'a, str> {
+    if form.switches.padding == Padding::Nowhere || code.len() >= length {
+        return Cow::Borrowed(code);
     }
+    Cow::Owned(format!("{code:<length$}"))
 }
 
 /// `{code, name}` or however the second key is called.

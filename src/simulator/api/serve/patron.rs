@@ -108,7 +108,7 @@ impl Patron {
 
     fn push_fixed(&self, id: u64, stamps: &Stamps, form: &Form<'_>, entry: &mut Object<'_>) {
         let mut object = entry.object("fixedFields");
-        let mut fixed = FixedFields(&mut object);
+        let mut fixed = FixedFields::new(&mut object, form);
         fixed.quoted(43, "Expiration Date", self.expires);
         fixed.text(44, "PCODE1", "-");
         fixed.text(45, "PCODE2", "-");

@@ -1,5 +1,7 @@
 //! The composition root: the only place that knows every concrete type.
 
+mod demo;
+
 use crate::cli::check::Ground;
 use crate::cli::exit::Refused;
 use crate::cli::sync::SyncArgs;

@@ -1,0 +1,3 @@
+//! stub
+mod copy;
+mod verify;
