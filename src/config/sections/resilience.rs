@@ -15,7 +15,7 @@ pub(in crate::config) fn read_quota(root: &mut Section<'_>, streams: &[StreamSet
     let mut section = root.section("quota", "How much of Sierra's grant is used; one ledger per API key.");
     let share = section.setting(
         "share",
-        &NumberIn(0.01..=1.0),
+        &NumberIn(0.001..=1.0),
         "0.9",
         "The share of the server's grant that this program may use.",
     );
@@ -26,7 +26,7 @@ pub(in crate::config) fn read_quota(root: &mut Section<'_>, streams: &[StreamSet
         "Calls left in the window at which it waits for the next.",
     );
     let rate =
-        section.setting("rate", &RateIn("1/h"..="1000/s"), "10/s", "Our own ceiling, whatever the server grants.");
+        section.setting("rate", &RateIn("1/h"..="100000/s"), "10/s", "Our own ceiling, whatever the server grants.");
     section.finish();
     QuotaSettings { share, reserve, rate: rate as f64 / SECONDS_PER_HOUR, concurrency: concurrency(streams) }
 }
@@ -52,7 +52,7 @@ pub(in crate::config) fn read_retry(root: &mut Section<'_>, attempt_timeout: Dur
     );
     let retry_after_cap = section.setting(
         "retry_after_cap",
-        &DurationIn("1s"..="24h"),
+        &DurationIn("1ms"..="24h"),
         "1h",
         "The longest wait that is taken from a server.",
     );

@@ -72,7 +72,7 @@ pub(in crate::config) fn read(root: &mut Section<'_>) -> Sierra {
     };
     let request_timeout = section.setting(
         "request_timeout",
-        &DurationIn("1s"..="10m"),
+        &DurationIn("10ms"..="1h"),
         "60s",
         "Time for one HTTP attempt, from connecting to the last byte.",
     );
