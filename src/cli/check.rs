@@ -98,13 +98,11 @@ fn tell_config(config: &Config, warnings: &[Warning], tell: &mut Tell<'_>) {
         let message = format!("{} {}", warning.key, warning.message);
         tell.line(&ProbeLine::note("config", message, warning.hint.clone()));
     }
-    let unswept =
-        config.streams.iter().filter(|settings| settings.late_sweep.is_none() || settings.reconcile.is_none());
-    for settings in unswept {
-        let message = "late_sweep and reconcile are not built yet and off: back-dated edits and silent suppressions \
-                       stay unseen until a record is touched again";
+    if config.streams.iter().any(|settings| settings.late_sweep.is_none() || settings.reconcile.is_none()) {
+        let message = "late_sweep and reconcile are off (they are not built yet), so back-dated edits and silent \
+                       suppressions stay unseen until a record is touched again";
         let hint = "a sync into a fresh [state] path and sink reads everything again";
-        tell.line(&ProbeLine::note(&format!("stream {}", settings.stream), message, hint));
+        tell.line(&ProbeLine::note("sweeps", message, hint));
     }
     tell.line(&estimate::line(config));
 }

@@ -13,8 +13,6 @@ use crate::config::section::Reading;
 use crate::config::sections;
 use crate::config::settings::Config;
 use crate::record::Stream;
-use crate::resilience::{Endpoint, PerEndpoint, QuotaSettings};
-use crate::sync::settings::StreamSettings;
 
 /// Where the configuration is looked for when `--config` is not given, in this order.
 pub const DEFAULT_FILES: [&str; 2] = ["./sierra-sync.toml", "/etc/sierra-sync/sierra-sync.toml"];
@@ -65,12 +63,8 @@ pub(super) fn read(reading: &Reading<'_>) -> Option<Config> {
     let privacy = sections::privacy::read(&mut root);
     let store = sections::state::read(&mut root, privacy.retention);
     let streams = sections::streams::read(&mut root);
-    let mut quota = sections::resilience::read_quota(&mut root);
-    quota.concurrency = concurrency(&streams);
-    let mut retry = sections::resilience::read_retry(&mut root);
-    if let Some(sierra) = &sierra {
-        retry.attempt_timeout = sierra.request_timeout;
-    }
+    let quota = sections::resilience::read_quota(&mut root, &streams);
+    let retry = sections::resilience::read_retry(&mut root, sierra.request_timeout);
     let breaker = sections::resilience::read_breaker(&mut root);
     let marc = sections::marc::read(&mut root);
     let on: Vec<Stream> = streams.iter().map(|settings| settings.stream).collect();
@@ -78,23 +72,8 @@ pub(super) fn read(reading: &Reading<'_>) -> Option<Config> {
     let ops = sections::ops::read(&mut root);
     let alerts = sections::ops::read_alerts(&mut root);
     root.finish();
-    combine::check(reading, &sierra, &retry, &breaker);
-    Some(Config { sierra: sierra?, store, streams, quota, retry, breaker, privacy, marc, sinks, ops, alerts })
-}
-
-/// The calls allowed at once on each endpoint: a stream's own, and the usual for the others.
-fn concurrency(streams: &[StreamSettings]) -> PerEndpoint<u32> {
-    let usual = QuotaSettings::default().concurrency;
-    PerEndpoint::from_fn(|endpoint| {
-        let stream = match endpoint {
-            Endpoint::Bibs => Some(Stream::Bibs),
-            Endpoint::Items => Some(Stream::Items),
-            Endpoint::Patrons => Some(Stream::Patrons),
-            _ => None,
-        };
-        let own = streams.iter().find(|settings| Some(settings.stream) == stream);
-        own.map_or(*usual.of(endpoint), |settings| settings.concurrency)
-    })
+    combine::check(reading, &retry, &breaker, &quota);
+    Some(Config { sierra: sierra.settings?, store, streams, quota, retry, breaker, privacy, marc, sinks, ops, alerts })
 }
 
 /// The versions of the file's language that are understood (A17).

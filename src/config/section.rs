@@ -84,6 +84,11 @@ impl<'d> Reading<'d> {
         self.problems.borrow_mut().push(Problem { place, key, message, hint });
     }
 
+    /// Whether a problem with `path` is noted already.
+    pub(super) fn is_refused(&self, path: &KeyPath) -> bool {
+        self.problems.borrow().iter().any(|problem| problem.key.as_ref() == Some(path))
+    }
+
     /// Notes that the values work and are hardly meant.
     pub(super) fn warn(&self, path: &KeyPath, message: impl Into<String>, hint: impl Into<String>) {
         let warning = Warning { key: path.clone(), message: message.into(), hint: hint.into() };

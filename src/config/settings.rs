@@ -8,7 +8,7 @@ use crate::marc::MarcSettings;
 use crate::ops::settings::{AlertSettings, OpsSettings};
 use crate::privacy::PrivacySettings;
 use crate::record::Stream;
-use crate::resilience::{BreakerSettings, QuotaSettings, RetrySettings};
+use crate::resilience::settings::{BreakerSettings, QuotaSettings, RetrySettings};
 use crate::sierra::SierraSettings;
 use crate::sink::SinkSettings;
 use crate::store::StoreSettings;

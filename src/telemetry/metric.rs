@@ -298,3 +298,63 @@ pub fn quarantine(stream: &'static str, entries: u64) {
 fn float(count: u64) -> f64 {
     count as f64
 }
+
+#[cfg(test)]
+mod tests {
+    use metrics_exporter_prometheus::PrometheusBuilder;
+
+    use super::*;
+
+    /// What Prometheus reads after every function was called once.
+    fn exposition() -> String {
+        let recorder = PrometheusBuilder::new().build_recorder();
+        metrics::with_local_recorder(&recorder, || {
+            describe();
+            RequestOutcome::ALL.into_iter().for_each(|outcome| request("bibs", outcome));
+            retry(RetryClass::Transient);
+            quota(Some(1000), Some(640));
+            quota_waited(Duration::from_millis(2_700));
+            breaker("sierra", BreakerLabel::Open);
+            stream_lag("bibs", Duration::from_secs(42));
+            stream_last_success("bibs", 1_767_607_203);
+            stream_gaps("bibs", 1);
+            records("bibs", RecordResult::Changed, 7);
+            outbox("archive", 3, Some(Duration::from_secs(5)));
+            quarantine("bibs", 2);
+        });
+        recorder.handle().render()
+    }
+
+    #[test]
+    fn every_declared_metric_is_written_with_its_labels_and_help() {
+        let text = exposition();
+        for metric in METRICS {
+            assert!(text.contains(&format!("# HELP {} {}\n", metric.name, metric.help)), "{text}");
+            let is_sample =
+                |line: &&str| line.strip_prefix(metric.name).is_some_and(|rest| rest.starts_with(['{', ' ']));
+            let sample = text.lines().find(is_sample).unwrap_or_else(|| panic!("{} is not written", metric.name));
+            let labels: Vec<&str> =
+                sample.split(['{', ',']).filter_map(|part| part.split_once("=\"")).map(|(name, _)| name).collect();
+            assert_eq!(labels, metric.labels, "{sample}");
+        }
+        let written = text.lines().filter(|line| line.starts_with("# TYPE")).count();
+        assert_eq!(written, METRICS.len(), "something is written that is not declared:\n{text}");
+    }
+
+    #[test]
+    fn a_breaker_is_in_one_state_at_a_time() {
+        let text = exposition();
+        let states: Vec<&str> = text.lines().filter(|line| line.starts_with(BREAKER_STATE)).collect();
+        assert_eq!(states.len(), 3, "{states:?}");
+        assert!(states.iter().all(|line| line.ends_with(" 1") == line.contains("state=\"open\"")), "{states:?}");
+    }
+
+    #[test]
+    fn names_tell_unit_and_kind() {
+        for metric in METRICS {
+            assert!(metric.name.starts_with("sierra_sync_"));
+            assert_eq!(metric.name.ends_with("_total"), metric.kind == Kind::Counter, "{}", metric.name);
+            assert_eq!(metric.name.contains("_seconds"), metric.unit == Unit::Seconds, "{}", metric.name);
+        }
+    }
+}

@@ -52,7 +52,7 @@ pub(in crate::config) fn read_alerts(root: &mut Section<'_>) -> AlertSettings {
     section.setting("secret_file", &NOT_BUILT, "", "Not built yet.");
     section.setting("deadman_url", &NOT_BUILT, "", "Not built yet.");
     let stale_after =
-        section.setting("stale_after", &DurationIn("1m"..="30d"), "30m", "A stream whose lag is longer is stale.");
+        section.setting("stale_after", &DurationIn("1s"..="30d"), "30m", "A stream whose lag is longer is stale.");
     section.finish();
     AlertSettings { stale_after }
 }

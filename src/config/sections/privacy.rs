@@ -87,7 +87,7 @@ pub(in crate::config) fn read(root: &mut Section<'_>) -> PrivacySettings {
     );
     let retention = section.setting(
         "retention",
-        &DurationIn("1h"..="3650d"),
+        &DurationIn("1s"..="3650d"),
         "30d",
         "How long values derived from patrons are kept.",
     );

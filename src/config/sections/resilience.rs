@@ -1,15 +1,21 @@
 //! `[quota]`, `[retry]` and `[breaker]`: how Sierra is spared, and what happens when it fails.
 
+use std::time::Duration;
+
 use crate::config::kind::{DurationIn, IntegerIn, NumberIn, OneOf, RateIn};
 use crate::config::section::Section;
-use crate::resilience::{BreakerSettings, Jitter, QuotaSettings, RetrySettings};
+use crate::record::Stream;
+use crate::resilience::backoff::Jitter;
+use crate::resilience::endpoint::{Endpoint, PerEndpoint};
+use crate::resilience::settings::{BreakerSettings, QuotaSettings, RetrySettings};
+use crate::sync::settings::StreamSettings;
 
-/// Reads `[quota]`.
-pub(in crate::config) fn read_quota(root: &mut Section<'_>) -> QuotaSettings {
+/// Reads `[quota]`; the calls at once on each endpoint are those of its stream (A19).
+pub(in crate::config) fn read_quota(root: &mut Section<'_>, streams: &[StreamSettings]) -> QuotaSettings {
     let mut section = root.section("quota", "How much of Sierra's grant is used; one ledger per API key.");
     let share = section.setting(
         "share",
-        &NumberIn(0.01..=1.0),
+        &NumberIn(0.001..=1.0),
         "0.9",
         "The share of the server's grant that this program may use.",
     );
@@ -20,14 +26,13 @@ pub(in crate::config) fn read_quota(root: &mut Section<'_>) -> QuotaSettings {
         "Calls left in the window at which it waits for the next.",
     );
     let rate =
-        section.setting("rate", &RateIn("1/h"..="1000/s"), "10/s", "Our own ceiling, whatever the server grants.");
+        section.setting("rate", &RateIn("1/h"..="100000/s"), "10/s", "Our own ceiling, whatever the server grants.");
     section.finish();
-    // Calls per hour fit 53 bits many times over.
-    QuotaSettings { share, reserve, rate: rate as f64 / 3600.0, ..QuotaSettings::default() }
+    QuotaSettings { share, reserve, rate: rate as f64 / SECONDS_PER_HOUR, concurrency: concurrency(streams) }
 }
 
-/// Reads `[retry]`.
-pub(in crate::config) fn read_retry(root: &mut Section<'_>) -> RetrySettings {
+/// Reads `[retry]`; the time of one attempt comes from `[sierra]`.
+pub(in crate::config) fn read_retry(root: &mut Section<'_>, attempt_timeout: Duration) -> RetrySettings {
     let mut section = root.section("retry", "What happens when a call fails for a passing reason.");
     let base = section.setting("base", &DurationIn("1ms"..="1h"), "1s", "The first delay is drawn from 0 to this.");
     let cap = section.setting("cap", &DurationIn("1ms"..="1h"), "30s", "No delay is longer.");
@@ -47,15 +52,12 @@ pub(in crate::config) fn read_retry(root: &mut Section<'_>) -> RetrySettings {
     );
     let retry_after_cap = section.setting(
         "retry_after_cap",
-        &DurationIn("1s"..="24h"),
+        &DurationIn("1ms"..="24h"),
         "1h",
         "The longest wait that is taken from a server.",
     );
-    if base > cap {
-        section.refuse("base", "is longer than cap", "make base the shorter of the two");
-    }
     section.finish();
-    RetrySettings { base, cap, max_attempts, total_budget, jitter, retry_after_cap, ..RetrySettings::default() }
+    RetrySettings { base, cap, max_attempts, total_budget, jitter, retry_after_cap, attempt_timeout }
 }
 
 /// Reads `[breaker]`.
@@ -70,9 +72,23 @@ pub(in crate::config) fn read_breaker(root: &mut Section<'_>) -> BreakerSettings
         "Time until the first health check; it doubles with each that fails.",
     );
     let open_cap = section.setting("open_cap", &DurationIn("1ms"..="1h"), "60s", "The longest time between checks.");
-    if open_for > open_cap {
-        section.refuse("open_for", "is longer than open_cap", "make open_for the shorter of the two");
-    }
     section.finish();
     BreakerSettings { failure_threshold, open_for, open_cap }
+}
+
+/// Rates are read in calls per hour, so that every unit is whole.
+const SECONDS_PER_HOUR: f64 = 3_600.0;
+
+fn concurrency(streams: &[StreamSettings]) -> PerEndpoint<u32> {
+    let defaults = QuotaSettings::default().concurrency;
+    PerEndpoint::from_fn(|endpoint| {
+        let stream = match endpoint {
+            Endpoint::Bibs | Endpoint::BibsMarc | Endpoint::BibsMarcFile => Some(Stream::Bibs),
+            Endpoint::Items => Some(Stream::Items),
+            Endpoint::Patrons => Some(Stream::Patrons),
+            Endpoint::Token | Endpoint::TokenInfo => None,
+        };
+        let settings = streams.iter().find(|settings| Some(settings.stream) == stream);
+        settings.map_or(*defaults.of(endpoint), |settings| settings.concurrency)
+    })
 }

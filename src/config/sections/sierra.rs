@@ -1,5 +1,7 @@
 //! `[sierra]`: how Sierra is reached.
 
+use std::time::Duration;
+
 use jiff::tz::TimeZone;
 use reqwest::Url;
 
@@ -41,8 +43,16 @@ const CLIENT_SECRET: SecretKeys = SecretKeys {
             SIERRA_SYNC__SIERRA__CLIENT_SECRET, or the systemd credential sierra.client_secret.",
 };
 
-/// Reads the section; `None` after a problem with something that has no default.
-pub(in crate::config) fn read(root: &mut Section<'_>) -> Option<SierraSettings> {
+/// What was read of the section.
+pub(in crate::config) struct Sierra {
+    /// `None` after a problem with something that has no default.
+    pub(in crate::config) settings: Option<SierraSettings>,
+    /// Time for one attempt: `[retry]` is checked against it even when there are no settings.
+    pub(in crate::config) request_timeout: Duration,
+}
+
+/// Reads the section.
+pub(in crate::config) fn read(root: &mut Section<'_>) -> Sierra {
     let mut section = root.section("sierra", "How Sierra is reached.");
     let base_url = section.required(
         "base_url",
@@ -62,7 +72,7 @@ pub(in crate::config) fn read(root: &mut Section<'_>) -> Option<SierraSettings> 
     };
     let request_timeout = section.setting(
         "request_timeout",
-        &DurationIn("1s"..="10m"),
+        &DurationIn("10ms"..="1h"),
         "60s",
         "Time for one HTTP attempt, from connecting to the last byte.",
     );
@@ -81,16 +91,18 @@ pub(in crate::config) fn read(root: &mut Section<'_>) -> Option<SierraSettings> 
         section.refuse("ca_file", format!("there is no file {}", path.display()), "give the path of a PEM file");
     }
     section.finish();
-    Some(SierraSettings {
-        base_url: base_url?,
-        client_key: client_key?,
-        client_secret: client_secret?,
+    let needed = base_url.zip(client_key).zip(client_secret);
+    let settings = needed.map(|((base_url, client_key), client_secret)| SierraSettings {
+        base_url,
+        client_key,
+        client_secret,
         request_timeout,
         local_zone,
         ca_file,
         proxy,
         user_agent,
-    })
+    });
+    Sierra { settings, request_timeout }
 }
 
 /// The address without its trailing slash. No message quotes it: it may hold credentials.

@@ -91,7 +91,7 @@ fn read_file(section: &mut Section<'_>) -> FileSettings {
     let path = section.setting("path", &FilePath, "./out", "The directory; one folder a stream is made below it.");
     let format = section.setting("format", &FORMATS, "ndjson", "What is written; marcxml holds bibs only.");
     let mut rotate = section.section("rotate", "When a file is closed and the next begun.");
-    let rotate_size = rotate.setting("size", &SizeIn("64KiB"..="1TiB"), "256MiB", "When it is larger than this.");
+    let rotate_size = rotate.setting("size", &SizeIn("1B"..="1TiB"), "256MiB", "When it is larger than this.");
     let rotate_every = rotate.setting("every", &DurationIn("1s"..="365d"), "1d", "When it is older than this.");
     rotate.finish();
     section.setting("compress", &OneOf(&[("none", ())]), "none", "How files are compressed.");

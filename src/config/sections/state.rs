@@ -17,7 +17,7 @@ pub(in crate::config) fn read(root: &mut Section<'_>, retention: Duration) -> St
     );
     let outbox_max_size = section.setting(
         "outbox_max_size",
-        &SizeIn("1MiB"..="10TiB"),
+        &SizeIn("1KiB"..="10TiB"),
         "2GiB",
         "How much may wait for sinks before when_full acts.",
     );

@@ -60,17 +60,17 @@ pub(super) fn fixed_field(text: &str) -> Result<String, String> {
 }
 
 fn read_one(stream: Stream, mut section: Section<'_>) -> StreamSettings {
-    let interval = section.setting("interval", &DurationIn("1s"..="7d"), "5m", "How often changes are looked for.");
+    let interval = section.setting("interval", &DurationIn("1s"..="30d"), "5m", "How often changes are looked for.");
     let deleted_interval =
-        section.setting("deleted_interval", &DurationIn("1s"..="7d"), "15m", "How often deletions are looked for.");
+        section.setting("deleted_interval", &DurationIn("1s"..="30d"), "15m", "How often deletions are looked for.");
     let overlap = section.setting(
         "overlap",
-        &DurationIn("0s"..="7d"),
+        &DurationIn("0s"..="30d"),
         "10m",
         "How far each window reaches back over the one before, for changes that Sierra commits late.",
     );
     let settle =
-        section.setting("settle", &DurationIn("0s"..="1h"), "30s", "How far behind Sierra's clock a window ends.");
+        section.setting("settle", &DurationIn("0s"..="1d"), "30s", "How far behind Sierra's clock a window ends.");
     let deleted_overlap_days = section.setting(
         "deleted_overlap_days",
         &IntegerIn(0..=30),
@@ -81,7 +81,7 @@ fn read_one(stream: Stream, mut section: Section<'_>) -> StreamSettings {
     let reconcile = section.setting("reconcile", &SWEEPS, "off", "How often the whole stream is compared.");
     let page_size =
         section.setting("page_size", &IntegerIn(1..=2000), "2000", "Records asked per call; Sierra allows 2000.");
-    let concurrency = section.setting("concurrency", &IntegerIn(1..=16), "2", "Calls at once on this endpoint.");
+    let concurrency = section.setting("concurrency", &IntegerIn(1..=64), "2", "Calls at once on this endpoint.");
     let fields = section.setting(
         "fields",
         &ListOf(FIELD),

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use sierra_sync::privacy::FieldRule;
 use sierra_sync::record::Stream;
+use sierra_sync::resilience::endpoint::Endpoint;
 use sierra_sync::sink::SinkSettings;
 
 use super::support::{Load, minimal_with};
@@ -62,4 +63,16 @@ fn a_misspelt_variable_is_refused_with_the_nearest_name() {
     let problem = Load::text(&text).variable("SIERRA_SYNC__SIERRA__BASEURL", "x").problem();
     let expected = r#"sierra.baseurl: is not a known key; did you mean "base_url"?"#;
     assert_eq!(problem, format!("SIERRA_SYNC__SIERRA__BASEURL: {expected}"));
+}
+
+/// A19: calls at once are capped on each endpoint, by the settings of its stream.
+#[test]
+fn each_endpoint_takes_the_concurrency_of_its_stream() {
+    let text = minimal_with("[streams.items]\nconcurrency = 3\n");
+    let config = Load::text(&text).variable("SIERRA_SYNC__QUOTA__RATE", "90/m").config();
+    assert_eq!(*config.quota.concurrency.of(Endpoint::Bibs), 2);
+    assert_eq!(*config.quota.concurrency.of(Endpoint::Items), 3);
+    assert_eq!(*config.quota.concurrency.of(Endpoint::Token), 1);
+    assert!((config.quota.rate - 1.5).abs() < 1e-9);
+    assert_eq!(config.retry.attempt_timeout, Duration::from_secs(60));
 }

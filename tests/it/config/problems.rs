@@ -79,13 +79,32 @@ fn a_missing_file_and_one_that_is_no_text_are_told_apart() {
     assert!(load().contains("is larger than 1 MiB"), "{}", load());
 }
 
+/// A line that sets one of the keys there are to some value.
+fn line() -> impl Strategy<Value = String> {
+    let keys: Vec<String> = config::keys().iter().map(|key| key.to_string().replace("\"*\"", "archive")).collect();
+    let value = prop_oneof![
+        "\"[^\"\\\\\\p{Cc}]{0,9}\"",
+        "-?[0-9]{1,20}",
+        "[0-9]{1,3}\\.[0-9]",
+        Just("true".to_owned()),
+        Just("2026-01-05".to_owned()),
+        "\\[([0-9]|\"[a-z*]{0,3}\"), \"x\"\\]",
+        "\\{[a-z]{1,4} = 1\\}",
+        "\"[0-9]{1,4}(ms|s|m|h|d|MiB|/s)\"",
+    ];
+    (proptest::sample::select(keys), value).prop_map(|(key, value)| format!("{key} = {value}\n"))
+}
+
 proptest! {
     #[test]
-    fn any_text_is_read_or_refused_with_reasons(
-        text in "(\\[[a-z.]{1,12}\\]\n|[a-z_]{1,12} = (\"[^\"\n]{0,9}\"|[0-9]{1,20}|\\[[0-9, ]{0,9}\\]|\\{\\}|true)\n|.{0,20}\n){0,12}"
-    ) {
-        if let Err(problems) = Load::text(&text).result() {
+    fn any_values_are_taken_or_refused_with_reasons(lines in proptest::collection::vec(line(), 0..12)) {
+        if let Err(problems) = Load::text(&lines.concat()).result() {
             prop_assert!(problems.iter().next().is_some());
         }
+    }
+
+    #[test]
+    fn any_text_is_read_or_refused_with_reasons(text in "(.{0,20}\n){0,12}") {
+        prop_assert!(Load::text(&text).result().is_err());
     }
 }
