@@ -343,7 +343,7 @@ mod tests {
         assert_eq!(with(43, "00003"), Err(Damage::Misplaced { tag: tag("245") }));
         assert_eq!(with(43, "99999"), Err(Damage::Misplaced { tag: tag("245") }));
         // One byte into the field, and to its end.
-        assert_eq!(with(39, "000400003"), Err(Damage::Misplaced { tag: tag("245") }));
+        assert_eq!(with(39, "000500003"), Err(Damage::Misplaced { tag: tag("245") }));
         // Both entries on the same field: small files could be made to grow without end.
         let twice = assemble(LEADER, &[("500", b"  \x1fax\x1e"), ("500", b"  \x1fax\x1e")]);
         let mut overlapping = twice.clone();
