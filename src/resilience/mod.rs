@@ -18,5 +18,10 @@ pub mod retry;
 pub mod retry_tokens;
 pub mod settings;
 pub mod span;
+pub mod spike;
 pub mod taxonomy;
 pub mod verdict;
+
+pub use backoff::Jitter;
+pub use endpoint::{Endpoint, PerEndpoint};
+pub use settings::{BreakerSettings, QuotaSettings, RetrySettings};

@@ -40,6 +40,14 @@ pub enum BaseUrlError {
     Query,
 }
 
+/// Checks the address of an API as the client will, and drops a trailing slash.
+///
+/// # Errors
+/// When the client would refuse it.
+pub fn checked_base_url(text: &str) -> Result<String, BaseUrlError> {
+    BaseUrl::new(text).map(|base_url| base_url.text)
+}
+
 impl BaseUrl {
     /// Checks `text`; a trailing slash is dropped.
     pub(super) fn new(text: &str) -> Result<Self, BaseUrlError> {

@@ -35,7 +35,7 @@ mod token_call;
 pub mod transport;
 mod wire;
 
-pub use base_url::BaseUrlError;
+pub use base_url::{BaseUrlError, checked_base_url};
 pub use client::{ClientParts, SierraClient};
 pub use decode::{DecodedPage, decode_entry, decode_page};
 pub use envelope::InvalidBody;

@@ -120,9 +120,8 @@ impl Collection {
         manifest: &mut Manifest,
         now: Timestamp,
     ) -> Result<(), SinkFault> {
-        let is_old =
-            |pair: &Pair| now > pair.opened && now.duration_since(pair.opened).unsigned_abs() >= settings.rotate_every;
-        if self.growing.as_ref().is_some_and(is_old) { self.publish_growing(manifest) } else { Ok(()) }
+        let is_old = self.growing.as_ref().is_some_and(|pair| settings.is_old(pair.opened, now));
+        if is_old { self.publish_growing(manifest) } else { Ok(()) }
     }
 
     /// Publishes the growing pair, if there is one, whatever its size and age.
@@ -166,6 +165,17 @@ impl Collection {
         let told = journal::read(&path)?;
         let mut records = Part::absent(&self.directory, first, PartKind::Records);
         let mut deletions = Part::absent(&self.directory, first, PartKind::Deletions);
+        if told.is_publishing
+            && let (Some((whole, _)), Some(opened)) = (told.commits.last().copied(), told.opened)
+        {
+            // All of it stays: were the note cut off again, a crash here would look like files that got lost.
+            let journal = Journal::resume(path, u64::MAX)?;
+            records.resume_publishing(whole.xml_bytes)?;
+            deletions.resume_publishing(whole.deletes_bytes)?;
+            let pair = Pair { first, opened, journal, whole, records, deletions, deleted: HashSet::new() };
+            self.publish(pair, manifest)?;
+            return Ok(None);
+        }
         let fits = |commit: &Commit| -> Result<bool, SinkFault> {
             Ok(records.can_hold(commit.xml_bytes)? && deletions.can_hold(commit.deletes_bytes)?)
         };
@@ -193,17 +203,15 @@ impl Collection {
         deletions.resume(whole.deletes_bytes)?;
         let deleted = deletions.lines()?;
         let journal = Journal::resume(path, length)?;
-        let pair = Pair { first, opened, journal, whole, records, deletions, deleted };
-        if pair.records.is_published()? || pair.deletions.is_published()? {
-            self.publish(pair, manifest)?;
-            return Ok(None);
-        }
-        Ok(Some(pair))
+        Ok(Some(Pair { first, opened, journal, whole, records, deletions, deleted }))
     }
 
     /// Gives both files their names: the collection first, so that whoever sees the list can see the collection.
     /// Cut off anywhere, the next opening goes on from the journal, which is removed last.
     fn publish(&self, mut pair: Pair, manifest: &mut Manifest) -> Result<(), SinkFault> {
+        pair.records.end()?;
+        pair.deletions.end()?;
+        pair.journal.publishing()?;
         for (part, upserts, deletes) in
             [(&mut pair.records, pair.whole.upserts, 0), (&mut pair.deletions, 0, pair.whole.deletes)]
         {
@@ -244,6 +252,7 @@ impl Collection {
             return part.discard();
         }
         part.resume(whole)?;
+        part.end()?;
         part.publish()?;
         self.list(kind, first, manifest)
     }

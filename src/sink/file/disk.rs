@@ -1,7 +1,7 @@
 //! What the file sink does to the disk, with errors that name the place.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -15,8 +15,10 @@ const DIRECTORY_MODE: u32 = 0o750;
 
 /// Makes a directory and those above it. Fine when it is there.
 pub(super) fn make_directory(path: &Path) -> Result<(), SinkFault> {
+    let missing: Vec<&Path> = path.ancestors().take_while(|ancestor| !ancestor.exists()).collect();
     match DirBuilder::new().recursive(true).mode(DIRECTORY_MODE).create(path) {
-        Ok(()) => Ok(()),
+        // A directory that a power failure takes back takes everything in it along.
+        Ok(()) => missing.into_iter().try_for_each(sync_directory_of),
         Err(_) if path.exists() && !path.is_dir() => Err(SinkFault::NotADirectory { path: path.to_owned() }),
         Err(source) if source.kind() == io::ErrorKind::NotADirectory => {
             Err(SinkFault::NotADirectory { path: path.to_owned() })
@@ -95,13 +97,38 @@ pub(super) fn remove(path: &Path) -> Result<(), SinkFault> {
         Err(source) if source.kind() != io::ErrorKind::NotFound => {
             Err(SinkFault::Io { action: "remove", path: path.to_owned(), source })
         }
-        _ => Ok(()),
+        Err(_) => Ok(()),
+        Ok(()) => sync_directory_of(path),
     }
 }
 
 /// The whole file.
 pub(super) fn read(path: &Path) -> Result<Vec<u8>, SinkFault> {
     fs::read(path).map_err(|source| SinkFault::Io { action: "read", path: path.to_owned(), source })
+}
+
+/// Whether the file begins with `start`.
+pub(super) fn starts_with(path: &Path, start: &[u8]) -> Result<bool, SinkFault> {
+    let failed = |source| SinkFault::Io { action: "read", path: path.to_owned(), source };
+    let mut begin = Vec::new();
+    File::open(path).map_err(failed)?.take(start.len() as u64).read_to_end(&mut begin).map_err(failed)?;
+    Ok(begin == start)
+}
+
+/// Shows each line, with its line feed if it has one, and where it ends.
+pub(super) fn for_each_line(path: &Path, mut show: impl FnMut(&[u8], u64)) -> Result<(), SinkFault> {
+    let failed = |source| SinkFault::Io { action: "read", path: path.to_owned(), source };
+    let mut reader = BufReader::with_capacity(1 << 16, File::open(path).map_err(failed)?);
+    let (mut line, mut end) = (Vec::new(), 0);
+    loop {
+        line.clear();
+        let read = reader.read_until(b'\n', &mut line).map_err(failed)?;
+        if read == 0 {
+            return Ok(());
+        }
+        end += read as u64;
+        show(&line, end);
+    }
 }
 
 /// The length of the file, `None` when there is none.
@@ -158,7 +185,8 @@ pub(super) fn checksum_text(hasher: &Sha256) -> String {
 }
 
 fn sync_directory_of(path: &Path) -> Result<(), SinkFault> {
-    let directory: PathBuf = path.parent().unwrap_or(Path::new(".")).to_owned();
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let directory: PathBuf = parent.unwrap_or(Path::new(".")).to_owned();
     File::open(&directory).and_then(|open| open.sync_all()).map_err(|source| SinkFault::Io {
         action: "sync the directory",
         path: directory,

@@ -30,8 +30,8 @@ pub(super) struct Folder {
 }
 
 enum Lane {
-    Lines(Lines),
-    Collection(Collection),
+    Lines(Box<Lines>),
+    Collection(Box<Collection>),
 }
 
 impl Folder {
@@ -120,8 +120,8 @@ impl Folder {
         let (root, manifest) = (&self.settings.path, &mut self.manifest);
         manifest.forget_taken(root, stream);
         let lane = match self.settings.format {
-            FileFormat::Ndjson => Lane::Lines(Lines::open(root, stream, manifest, now)?),
-            FileFormat::Marcxml => Lane::Collection(Collection::open(root, stream, manifest)?),
+            FileFormat::Ndjson => Lane::Lines(Box::new(Lines::open(root, stream, manifest, now)?)),
+            FileFormat::Marcxml => Lane::Collection(Box::new(Collection::open(root, stream, manifest)?)),
         };
         self.lanes.insert(stream, lane);
         Ok(())

@@ -14,6 +14,7 @@ use crate::sink::error::SinkFault;
 use crate::sync::Seq;
 
 const HEADER: &str = "sierra-sync-journal 1 ";
+const PUBLISHING: &str = "publishing\n";
 
 /// How far a pair of files is whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,6 +61,12 @@ impl Journal {
         disk::sync(&self.file, &self.path)
     }
 
+    /// Notes, durably, that the files are about to get their final names: from then on a reader may take them away.
+    pub(super) fn publishing(&mut self) -> Result<(), SinkFault> {
+        disk::append(&mut self.file, &self.path, PUBLISHING.as_bytes())?;
+        disk::sync(&self.file, &self.path)
+    }
+
     /// Where it is.
     pub(super) fn path(&self) -> &Path {
         &self.path
@@ -73,6 +80,8 @@ pub(super) struct Told {
     pub(super) opened: Option<Timestamp>,
     /// The sound lines, each with the length of the journal up to its end.
     pub(super) commits: Vec<(Commit, u64)>,
+    /// Whether the files may have got their final names since the last commit.
+    pub(super) is_publishing: bool,
 }
 
 /// Reads a journal, however torn.
@@ -81,7 +90,7 @@ pub(super) fn read(path: &Path) -> Result<Told, SinkFault> {
 }
 
 fn parse(text: &[u8]) -> Told {
-    let mut told = Told { opened: None, commits: Vec::new() };
+    let mut told = Told { opened: None, commits: Vec::new(), is_publishing: false };
     let mut length = 0;
     for piece in text.split_inclusive(|byte| *byte == b'\n') {
         let Some(line) = piece.strip_suffix(b"\n").and_then(|line| std::str::from_utf8(line).ok()) else { break };
@@ -92,6 +101,10 @@ fn parse(text: &[u8]) -> Told {
                 break;
             }
             continue;
+        }
+        if piece == PUBLISHING.as_bytes() {
+            told.is_publishing = true;
+            break;
         }
         match parse_line(line) {
             Some(commit) => told.commits.push((commit, length)),

@@ -145,7 +145,7 @@ impl Manifest {
             Some(present) => *present = entry,
             None => {
                 self.files.push(entry);
-                self.files.sort_by(|a, b| (a.stream, a.first_seq).cmp(&(b.stream, b.first_seq)));
+                self.files.sort_by_key(|entry| (entry.stream, entry.first_seq));
             }
         }
     }

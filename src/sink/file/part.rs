@@ -14,8 +14,6 @@ use crate::sync::Seq;
 const XML_START: &[u8] =
     b"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<collection xmlns=\"http://www.loc.gov/MARC21/slim\">\n";
 const XML_END: &[u8] = b"</collection>\n";
-/// Cannot stand inside a record: there `<` is escaped.
-const RECORD_END: &[u8] = b"</record>\n";
 
 /// What a file of a pair holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,6 +45,14 @@ impl PartKind {
         match self {
             Self::Records => XML_START,
             Self::Deletions => b"",
+        }
+    }
+
+    /// What an entry ends with and no part of one does: inside a record `<` is escaped.
+    fn entry_end(self) -> &'static [u8] {
+        match self {
+            Self::Records => b"</record>\n",
+            Self::Deletions => b"\n",
         }
     }
 
@@ -126,18 +132,9 @@ impl Part {
         self.file.as_ref().is_none_or(|file| disk::is_untouched(file, &self.path, self.bytes))
     }
 
-    /// Whether `bytes` of it are there, published or not.
+    /// Whether `bytes` of it are there.
     pub(super) fn can_hold(&self, bytes: u64) -> Result<bool, SinkFault> {
-        if bytes == 0 {
-            return Ok(true);
-        }
-        let is_long_enough = |length: Option<u64>| length.is_some_and(|length| length >= bytes);
-        Ok(is_long_enough(disk::length(&self.path)?) || is_long_enough(disk::length(&self.published)?))
-    }
-
-    /// Whether it has its final name already.
-    pub(super) fn is_published(&self) -> Result<bool, SinkFault> {
-        Ok(self.bytes > 0 && disk::length(&self.published)?.is_some())
+        Ok(bytes == 0 || disk::length(&self.path)?.is_some_and(|length| length >= bytes))
     }
 
     /// Goes on with the first `bytes` of what is there, and cuts off the rest.
@@ -157,32 +154,46 @@ impl Part {
         Ok(())
     }
 
+    /// Goes on with a publication that was cut off after `bytes` were whole: the part may have its final name by now,
+    /// or a reader may have taken it.
+    pub(super) fn resume_publishing(&mut self, bytes: u64) -> Result<(), SinkFault> {
+        let is_growing = disk::length(&self.path)?.is_some();
+        let whole = if is_growing && !self.can_hold(bytes)? { self.whole_length()? } else { bytes };
+        self.resume(whole)
+    }
+
     /// Removes what was never confirmed.
     pub(super) fn discard(&self) -> Result<(), SinkFault> {
         disk::remove(&self.path)
     }
 
-    /// Ends the document and gives it its final name; returns its length and checksum, `None` when there is nothing.
-    /// Fine when it has that name already.
+    /// Ends the document, durably. Nothing to do when it has its final name already.
+    pub(super) fn end(&mut self) -> Result<(), SinkFault> {
+        let Some(file) = &mut self.file else { return Ok(()) };
+        let end = self.kind.end();
+        let ended = disk::append(file, &self.path, end).and_then(|()| disk::sync(file, &self.path));
+        if let Err(fault) = ended {
+            file.set_len(self.bytes).ok();
+            return Err(fault);
+        }
+        if let Some(checksum) = &mut self.checksum {
+            checksum.update(end);
+        }
+        Ok(())
+    }
+
+    /// Gives the ended document its final name; returns its length and checksum, `None` when there is nothing, or when
+    /// a reader took it already.
     pub(super) fn publish(&mut self) -> Result<Option<(u64, String)>, SinkFault> {
         if self.bytes == 0 {
             return Ok(None);
         }
-        let length = self.bytes + self.kind.end().len() as u64;
-        if let Some(mut file) = self.file.take() {
-            let ended =
-                disk::append(&mut file, &self.path, self.kind.end()).and_then(|()| disk::sync(&file, &self.path));
-            if let Err(fault) = ended {
-                file.set_len(self.bytes).ok();
-                return Err(fault);
-            }
+        if self.file.take().is_some() {
             disk::publish(&self.path, &self.published)?;
         }
+        let Some(length) = disk::length(&self.published)? else { return Ok(None) };
         let checksum = match self.checksum.take() {
-            Some(mut checksum) => {
-                checksum.update(self.kind.end());
-                checksum
-            }
+            Some(checksum) => checksum,
             None => disk::checksum(&self.published, length)?,
         };
         Ok(Some((length, disk::checksum_text(&checksum))))
@@ -193,30 +204,32 @@ impl Part {
         if self.bytes == 0 {
             return Ok(HashSet::new());
         }
-        let path = if self.file.is_some() { &self.path } else { &self.published };
-        let text = disk::read(path)?;
+        let text = disk::read(&self.path)?;
         Ok(String::from_utf8_lossy(&text).lines().map(str::to_owned).collect())
     }
 
     /// How much of what is there is whole, when nothing else tells.
     pub(super) fn whole_length(&self) -> Result<u64, SinkFault> {
-        let text = disk::read(&self.path)?;
-        let whole = match self.kind {
-            PartKind::Records => memchr::memmem::rfind(&text, RECORD_END).map(|at| at + RECORD_END.len()),
-            PartKind::Deletions => memchr::memrchr(b'\n', &text).map(|at| at + 1),
-        };
-        Ok(whole.filter(|_| text.starts_with(self.kind.start())).unwrap_or(0) as u64)
+        if !disk::starts_with(&self.path, self.kind.start())? {
+            return Ok(0);
+        }
+        let mut whole = 0;
+        disk::for_each_line(&self.path, |line, end| {
+            if line.ends_with(self.kind.entry_end()) {
+                whole = end;
+            }
+        })?;
+        Ok(whole)
     }
 
     /// Length, checksum and number of entries of the published file.
     pub(super) fn describe_published(&self) -> Result<(u64, String, u64), SinkFault> {
-        let text = disk::read(&self.published)?;
-        let count = match self.kind {
-            PartKind::Records => memchr::memmem::find_iter(&text, RECORD_END).count(),
-            PartKind::Deletions => memchr::memchr_iter(b'\n', &text).count(),
-        };
-        let mut checksum = Sha256::new();
-        checksum.update(&text);
-        Ok((text.len() as u64, disk::checksum_text(&checksum), count as u64))
+        let (mut length, mut count) = (0, 0);
+        disk::for_each_line(&self.published, |line, end| {
+            length = end;
+            count += u64::from(line.ends_with(self.kind.entry_end()));
+        })?;
+        let checksum = disk::checksum(&self.published, length)?;
+        Ok((length, disk::checksum_text(&checksum), count))
     }
 }

@@ -125,7 +125,7 @@ impl Mapper {
         let marcxml = marcxml::to_string(&record);
         // Sierra's own rendering says the same again, in another form.
         bib.fields.remove("marc");
-        let hash = hasher.bib(&bib, &marcxml);
+        let hash = hasher.bib(&bib, &record);
         let in_scope = self.is_inside(&bib.locations);
         let seen = Seen::Live { updated: bib.updated, hash, suppressed: bib.suppressed, in_scope };
         let record = render::bib_record(&bib);

@@ -79,6 +79,27 @@ fn nothing_of_a_patron_passes_the_default_policy() {
     assert_eq!(members, expected);
 }
 
+/// BR-123: what is remembered of a patron cannot be tried out without the key, and tells of what passes only.
+#[test]
+fn the_content_hash_of_a_patron_is_keyed_and_covers_what_passes() {
+    let hash = |keys: u64, adjust: &dyn Fn(&mut Value)| {
+        let mut settings = default_privacy();
+        settings.patron_fields = [("patronType", FieldRule::Pass), ("updatedDate", FieldRule::Pass)]
+            .map(|(name, rule)| (name.to_owned(), rule))
+            .into();
+        let policy = Policy::new(&settings, Arc::new(Keyring::for_tests(keys))).expect("sound settings");
+        let mut patron = patron();
+        adjust(&mut patron);
+        let masked = policy.mask_patron(&raw_patron(&patron));
+        ContentHasher::new::<&str>(&[]).patron(&masked, false, policy.keyring())
+    };
+    let base = hash(1, &|_| {});
+    assert_eq!(hash(1, &|patron| patron["names"] = json!(["OTHER"])), base);
+    assert_eq!(hash(1, &|patron| patron["updatedDate"] = json!("2025-01-01T00:00:00Z")), base);
+    assert_ne!(hash(1, &|patron| patron["patronType"] = json!(16)), base);
+    assert_ne!(hash(2, &|_| {}), base, "the same masked record under another key");
+}
+
 #[test]
 fn marks_and_hashes_show_nothing_either() {
     let policy = policy(|settings| {

@@ -74,9 +74,11 @@ fn crashed_at(
         let length = fs::metadata(&to).map_or(0, |metadata| metadata.len());
         let wanted =
             if index < step { whole.len() } else { usize::try_from(length + bytes).expect("small").min(whole.len()) };
-        let mut content = whole[..wanted].to_vec();
+        let mut content = whole;
+        let whole_length = content.len();
+        content.truncate(wanted);
         if index == step && is_zeroed {
-            content.resize(whole.len(), 0);
+            content.resize(whole_length, 0);
         }
         fs::create_dir_all(to.parent().expect("a directory")).expect("made");
         fs::write(&to, content).expect("written");
@@ -141,10 +143,17 @@ async fn a_publication_that_was_cut_off_is_completed() {
         let mut text = fs::read(crashed.path().join("bibs/10.xml.part")).expect("there");
         text.extend_from_slice(&end[..bytes]);
         fs::write(crashed.path().join("bibs/10.xml.part"), text).expect("written");
-        goes_on(&crashed, &first, &[], &format!("{bytes} bytes of the end")).await;
+        goes_on(&crashed, &first, &[bib(40, 3, "third")], &format!("{bytes} bytes of the end")).await;
     }
+    let ready = before.copy();
+    for (name, addition) in [("10.xml.part", &end[..]), ("10.journal.part", b"publishing\n")] {
+        let path = ready.path().join("bibs").join(name);
+        let text = [&fs::read(&path).expect("there"), addition].concat();
+        fs::write(path, text).expect("written");
+    }
+    goes_on(&ready.copy(), &first, &[bib(40, 3, "third")], "noted in the journal").await;
     for step in 1..=3 {
-        let crashed = before.copy();
+        let crashed = ready.copy();
         rename(crashed.path(), "10.xml");
         if step > 1 {
             rename(crashed.path(), "10.deletes.txt");
@@ -152,12 +161,45 @@ async fn a_publication_that_was_cut_off_is_completed() {
         if step > 2 {
             fs::copy(after.path().join("manifest.json"), crashed.path().join("manifest.json")).expect("copied");
         }
-        goes_on(&crashed, &first, &[], &format!("step {step} of publishing")).await;
+        goes_on(&crashed, &first, &[bib(40, 3, "third")], &format!("step {step} of publishing")).await;
         assert!(crashed.numbered("bibs", ".journal.part").is_empty());
         let listed = crashed.manifest();
         let entry = &listed["files"][0];
         assert_eq!((&entry["path"], &entry["upserts"]), (&"bibs/10.xml".into(), &2.into()), "{listed}");
     }
+}
+
+#[tokio::test]
+async fn the_journal_notes_a_publication_before_anything_gets_its_name() {
+    let (first, _, _) = batches();
+    let destination = Destination::new(Kind::Marcxml);
+    let mut sink = destination.open();
+    sink.deliver(&first).await.expect("delivered");
+    fs::create_dir(destination.path().join("bibs/10.xml")).expect("in the way");
+    sink.close().await.expect_err("something stands in the way");
+    let journal = fs::read_to_string(destination.path().join("bibs/10.journal.part")).expect("there");
+    assert!(journal.ends_with("\npublishing\n"), "{journal}");
+    fs::remove_dir(destination.path().join("bibs/10.xml")).expect("gone");
+    sink.close().await.expect("closed");
+    assert_eq!(destination.held(), destination.expected(&first));
+}
+
+/// A reader may take a published file before the publication is over; its list must not be lost with it.
+#[tokio::test]
+async fn a_publication_whose_files_were_taken_at_once_is_completed_for_the_others() {
+    let (first, _, _) = batches();
+    let destination = Destination::new(Kind::Marcxml);
+    destination.open().deliver(&first).await.expect("delivered");
+    fs::remove_file(destination.path().join("bibs/10.xml.part")).expect("there");
+    let journal = destination.path().join("bibs/10.journal.part");
+    let text = fs::read_to_string(&journal).expect("there") + "publishing\n";
+    fs::write(journal, text).expect("written");
+    let mut sink = destination.open();
+    assert_eq!(sink.highest_seq().await.expect("told").map(Seq::value), Some(30));
+    sink.deliver(&[bib(40, 3, "third")]).await.expect("delivered");
+    sink.close().await.expect("closed");
+    assert_eq!(fs::read_to_string(destination.path().join("bibs/10.deletes.txt")).expect("published"), "2\n");
+    assert_eq!(destination.held(), destination.expected(&[bib(40, 3, "third")]));
 }
 
 /// A reader who takes the growing file, or a disk that loses what it had confirmed, is noticed and not written over.
@@ -185,6 +227,31 @@ async fn a_file_that_changed_behind_the_sink_is_looked_at_anew() {
             let held = destination.held();
             let expected = destination.expected(&second);
             assert!(expected.iter().all(|(key, value)| held.get(key) == Some(value)), "{kind:?}, {change}: {held:?}");
+        }
+    }
+}
+
+/// A disk that loses what it had confirmed is beyond a sink's powers; but what is sent again is taken again.
+#[tokio::test]
+async fn what_a_disk_lost_is_taken_again() {
+    let (first, second, _) = batches();
+    for kind in Kind::FILES {
+        for share in 0..10 {
+            let destination = Destination::new(kind);
+            let mut sink = destination.open();
+            sink.deliver(&first).await.expect("delivered");
+            sink.deliver(&second).await.expect("delivered");
+            sink.settle().await.expect("settled");
+            drop(sink);
+            let path = destination.path().join(&written_files(kind, 10)[0]);
+            let length = fs::metadata(&path).expect("there").len();
+            OpenOptions::new().write(true).open(&path).and_then(|f| f.set_len(length * share / 10)).expect("cut");
+            let mut sink = destination.open();
+            sink.deliver(&first).await.expect("delivered again");
+            sink.deliver(&second).await.expect("delivered again");
+            sink.close().await.expect("closed");
+            let all = [&first[..], &second[..]].concat();
+            assert_eq!(destination.held(), destination.expected(&all), "{kind:?}, {share} of 10");
         }
     }
 }

@@ -80,21 +80,17 @@ impl Destination {
         let mut held = Held::new();
         match self.kind {
             Kind::Marcxml => {
-                for (first, _) in self.numbered("bibs", ".journal.part") {
-                    panic!("{first} is not published");
-                }
-                let mut pairs: BTreeMap<u64, (Vec<(String, String)>, Vec<String>)> = BTreeMap::new();
-                for (first, path) in self.numbered("bibs", ".xml") {
-                    pairs.entry(first).or_default().0 = records(&fs::read_to_string(path).expect("UTF-8"));
-                }
-                for (first, path) in self.numbered("bibs", ".deletes.txt") {
-                    let text = fs::read_to_string(path).expect("UTF-8");
-                    pairs.entry(first).or_default().1 = text.lines().map(str::to_owned).collect();
-                }
-                for (records, deleted) in pairs.into_values() {
-                    held.extend(records.into_iter().map(|(id, title)| ((Stream::Bibs, id), title)));
-                    for id in deleted {
-                        held.remove(&(Stream::Bibs, id));
+                assert_eq!(self.numbered("bibs", ".journal.part"), [], "everything is published");
+                let mut files = self.numbered("bibs", ".xml");
+                files.extend(self.numbered("bibs", ".deletes.txt"));
+                // By first seq, and of a pair the collection first: the sort keeps the order of equals.
+                files.sort_by_key(|(first, _)| *first);
+                for (_, path) in files {
+                    let text = fs::read_to_string(&path).expect("UTF-8");
+                    if path.extension().is_some_and(|extension| extension == "xml") {
+                        held.extend(records(&text).into_iter().map(|(id, title)| ((Stream::Bibs, id), title)));
+                    } else {
+                        held.retain(|(_, id), _| !text.lines().any(|deleted| deleted == id));
                     }
                 }
             }
@@ -134,7 +130,7 @@ impl Destination {
             match (change.op, &change.payload) {
                 (Op::Upsert, Payload::Bib { record, .. }) if self.kind == Kind::Marcxml => {
                     let record: serde_json::Value = serde_json::from_str(record.get()).expect("JSON");
-                    held.insert(key, record["title"].as_str().expect("a title").to_owned())
+                    held.insert(key, record.get("title").and_then(|title| title.as_str()).expect("a title").to_owned())
                 }
                 (Op::Upsert, _) => held.insert(key, change.seq.to_string()),
                 (Op::Delete { .. }, _) => held.remove(&key),
