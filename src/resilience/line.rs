@@ -228,7 +228,10 @@ impl<E: Send> Drive<'_, E> {
                     self.tell(RetryEventKind::Scheduled, delay, computed_jitter, honored_retry_after);
                     sleep(delay).await;
                 }
-                Step::End { ending, computed_jitter } => return Err(self.end(ending, computed_jitter)),
+                Step::End { ending, computed_jitter } => {
+                    let ending = self.not_before_the_gate(ending);
+                    return Err(self.end(ending, computed_jitter));
+                }
             }
         }
     }
@@ -297,6 +300,17 @@ impl<E: Send> Drive<'_, E> {
         self.patience.spend(delay);
         self.machine.excuse(delay, true);
         Ok(())
+    }
+
+    /// Parked work is not taken up while a gate that it would meet is still closed.
+    fn not_before_the_gate(&mut self, ending: Ending) -> Ending {
+        let (Some(quota), Some(waiter)) = (&self.line.shared.quota, &mut self.waiter) else { return ending };
+        match (ending, quota.planned(waiter)) {
+            (Ending::Parked { reason, resume_at }, Some(opens_at)) => {
+                Ending::Parked { reason, resume_at: resume_at.max(opens_at) }
+            }
+            _ => ending,
+        }
     }
 
     fn next_step(&mut self, failed: &Failed) -> Step {

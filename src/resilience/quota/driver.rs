@@ -114,16 +114,18 @@ impl Quota {
                 }
                 Admission::Wait { until, cause } => (until, cause),
             };
-            if cause.is_quota() && !patience.bears(until.saturating_duration_since(now)) {
+            if cause.may_be_long() && !patience.bears(until.saturating_duration_since(now)) {
                 return Err(TooLong { resume_at: until });
             }
             tokio::select! {
                 () = changed => {}
                 () = sleep_until(until) => {}
             }
-            if cause.is_quota() {
-                let waited = Instant::now().saturating_duration_since(now);
+            let waited = Instant::now().saturating_duration_since(now);
+            if cause.may_be_long() {
                 patience.spend(waited);
+            }
+            if cause.is_quota() {
                 self.look(|state, _| state.waited += waited);
             }
         }
