@@ -271,7 +271,9 @@ impl<E: Send> Drive<'_, E> {
                 },
                 _ => None,
             };
-            self.machine.excuse(began.elapsed(), true);
+            let for_quota = quota.as_ref().map_or(Duration::ZERO, QuotaPermit::waited_for_quota);
+            self.machine.excuse(for_quota, true);
+            self.machine.excuse(began.elapsed().saturating_sub(for_quota), false);
 
             let stale = !call.is_prepared() && preparations < PREPARATIONS;
             if breaker.is_current() && !stale {

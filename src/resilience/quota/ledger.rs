@@ -319,6 +319,12 @@ impl Ledger {
         *self.in_flight.of(endpoint)
     }
 
+    /// Statements about quota that were ignored so far.
+    #[must_use]
+    pub fn nonsense(&self) -> u64 {
+        self.window.nonsense
+    }
+
     /// Our pace in force, in calls per second; below the configured one for a while after a refusal.
     #[must_use]
     pub fn rate(&self) -> f64 {

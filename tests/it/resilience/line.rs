@@ -199,6 +199,12 @@ async fn short_waits_for_quota_are_sat_out_and_long_ones_parked() {
     });
     let success = bench.call(Endpoint::Bibs, &mut call).await.expect("the wait is not charged to the budget of 10 s");
     assert!(success.tally.quota_waited >= 55 * SECOND && success.tally.attempts == 1);
+    let slow = QuotaSettings { rate: 0.1, ..QuotaSettings::default() };
+    let paced = Bench::with(6, RetrySettings::default(), slow);
+    for _ in 0..3 {
+        let success = paced.call(Endpoint::Bibs, &mut Scripted::new(|_| Reply::status(200))).await.expect("served");
+        assert_eq!(success.tally.quota_waited, Duration::ZERO, "our own pace is no wait for quota");
+    }
     assert!(quota(&bench).waited >= 55 * SECOND);
 
     let mut call = Scripted::new(|_| Reply::status(429).header("retry-after", 61));
