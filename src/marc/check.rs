@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use serde_json::value::RawValue;
 
+use super::field::Field;
 use super::loss::{Loss, LossKind};
 use super::marc_json;
-use super::model::{Field, Record};
+use super::model::Record;
 use super::read::Damage;
 use super::settings::{ControlNumber, MarcSettings, OnIllegal};
 use super::tag::Tag;

@@ -116,14 +116,11 @@ impl<W: Write> Writer<W> {
     /// # Errors
     /// [`WriteError::DoesNotFit`] leaves no trace of the record; after [`WriteError::Io`] the file is broken.
     pub fn write(&mut self, record: &Record) -> Result<(), WriteError> {
-        let before = self.buffer.len();
+        // The one form that can refuse a record has no separator to take back.
         if self.has_records {
             self.buffer.extend_from_slice(self.format.separator().as_bytes());
         }
-        if let Err(refusal) = self.format.append(&mut self.buffer, record) {
-            self.buffer.truncate(before);
-            return Err(refusal.into());
-        }
+        self.format.append(&mut self.buffer, record)?;
         self.has_records = true;
         if self.buffer.len() >= BUFFER_BYTES {
             self.target.write_all(&self.buffer)?;

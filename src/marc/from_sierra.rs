@@ -5,8 +5,9 @@
 
 use super::builder::{Builder, short};
 use super::error::MarcError;
+use super::field::Field;
 use super::loss::{Loss, LossKind, Losses};
-use super::model::{Field, Record};
+use super::model::Record;
 use super::settings::{ControlNumber, MarcSettings, OnIllegal};
 use super::tag::{Indicator, SubfieldCode, Tag};
 use super::text;

@@ -148,7 +148,8 @@ async fn history(State(state): State<OpsState>) -> Response {
     Json(state.history.samples(SAMPLES_SERVED)).into_response()
 }
 
-/// `GET /metrics`: the Prometheus text format.
+/// `GET /metrics`: the Prometheus text format. Asking for the status brings the gauges up to date.
 async fn metrics(State(state): State<OpsState>) -> Response {
+    state.status.status().await;
     ([(CONTENT_TYPE, "text/plain; version=0.0.4")], state.metrics.render()).into_response()
 }

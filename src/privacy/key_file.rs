@@ -4,6 +4,7 @@
 //! To rotate, append a key: `openssl rand -hex 32 >> <file>`. Older keys stay as long as something sealed with them
 //! may have to be opened.
 
+use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
@@ -33,7 +34,8 @@ pub(in crate::privacy) fn read(path: &Path) -> Result<Vec<Key>, KeyFileError> {
     let failed = |source| KeyFileError::Read { path: path.to_owned(), source };
     let file = File::open(path).map_err(failed)?;
     let mode = file.metadata().map_err(failed)?.permissions().mode() & 0o7777;
-    if mode & 0o077 != 0 && !is_handed_in(path) {
+    let by_systemd = std::env::var_os("CREDENTIALS_DIRECTORY");
+    if mode & 0o077 != 0 && !is_handed_in(path, by_systemd.as_deref()) {
         return Err(KeyFileError::Exposed { path: path.to_owned(), mode });
     }
     let text = Zeroizing::new(io::read_to_string(file).map_err(failed)?);
@@ -109,8 +111,8 @@ fn hex(key: &Key) -> Zeroizing<String> {
     text
 }
 
-fn is_handed_in(path: &Path) -> bool {
-    let by_systemd = std::env::var_os("CREDENTIALS_DIRECTORY").filter(|directory| !directory.is_empty());
+fn is_handed_in(path: &Path, by_systemd: Option<&OsStr>) -> bool {
+    let by_systemd = by_systemd.filter(|directory| !directory.is_empty());
     path.starts_with(HANDED_IN) || by_systemd.is_some_and(|directory| path.starts_with(directory))
 }
 
@@ -151,6 +153,16 @@ mod tests {
             fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
             assert!(matches!(read(&path), Err(KeyFileError::Exposed { .. })), "{mode:o}");
         }
+    }
+
+    #[test]
+    fn only_secrets_handed_in_from_outside_may_have_any_mode() {
+        let systemd = Some(OsStr::new("/run/credentials/sierra-sync.service"));
+        assert!(is_handed_in(Path::new("/run/secrets/patrons"), None));
+        assert!(is_handed_in(Path::new("/run/credentials/sierra-sync.service/patrons"), systemd));
+        assert!(!is_handed_in(Path::new("/run/secrets-of-others/patrons"), systemd));
+        assert!(!is_handed_in(Path::new("/run/credentials/other.service/patrons"), systemd));
+        assert!(!is_handed_in(Path::new("state/keys/privacy.keys"), Some(OsStr::new(""))));
     }
 
     #[test]

@@ -19,6 +19,7 @@ use super::retry::{
 };
 use super::retry_tokens::RetryTokens;
 use super::settings::{RetrySettings, SettingsProblem, Severity};
+use super::spike::ErrorSpike;
 use super::taxonomy::{Decision, Mark};
 
 /// Just after a recovery calls go a few at a time; a call that has not got its turn by then ends like one that met
@@ -43,6 +44,7 @@ struct State {
     settings: RetrySettings,
     tokens: RetryTokens,
     recovery: Recovery,
+    spike: ErrorSpike,
     rng: StdRng,
 }
 
@@ -58,7 +60,8 @@ impl Line {
         rng: StdRng,
     ) -> Result<Self, Vec<SettingsProblem>> {
         refuse_problems(&settings)?;
-        let state = State { settings, tokens: RetryTokens::default(), recovery: Recovery::default(), rng };
+        let (tokens, recovery, spike) = (RetryTokens::default(), Recovery::default(), ErrorSpike::default());
+        let state = State { settings, tokens, recovery, spike, rng };
         Ok(Self { shared: Arc::new(Shared { breaker, quota, state: Mutex::new(state) }) })
     }
 
@@ -237,7 +240,10 @@ impl<E: Send> Drive<'_, E> {
         loop {
             let began = Instant::now();
             // Before the breaker, since a token call must get its own turn there; an open breaker ends it as well.
-            call.prepare(renew).await?;
+            if let Err(mut ended) = call.prepare(renew).await {
+                ended.tally = self.machine.tally(Instant::now());
+                return Err(ended);
+            }
             renew = false;
             preparations += 1;
             self.machine.excuse(began.elapsed(), false);
@@ -324,6 +330,12 @@ impl<E: Send> Drive<'_, E> {
             Ending::Parked { reason, .. } => RetryEventKind::Parked(reason),
         };
         self.tell(kind, Duration::ZERO, computed_jitter, false);
+        if matches!(ending, Ending::Permanent { decision } if decision.is_unexpected()) {
+            let spike = self.line.lock().spike.on_permanent_error(Instant::now());
+            if let Some(errors) = spike {
+                self.tell(RetryEventKind::ErrorSpike { errors }, Duration::ZERO, None, false);
+            }
+        }
         let tally = self.machine.tally(Instant::now());
         let (status, error) = self.last.take().map_or((None, None), |last| (last.status, Some(last.error)));
         Box::new(Ended { ending, status, error, tally })

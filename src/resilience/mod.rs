@@ -18,6 +18,7 @@ pub mod retry;
 pub mod retry_tokens;
 pub mod settings;
 pub mod span;
+pub mod spike;
 pub mod taxonomy;
 pub mod verdict;
 

@@ -98,6 +98,12 @@ impl Decision {
         }
     }
 
+    /// Whether, as the end of a call, it is an error that a feed in order does not have.
+    #[must_use]
+    pub const fn is_unexpected(self) -> bool {
+        !matches!(self, Self::Nothing | Self::NarrowRange)
+    }
+
     /// What the breaker learns from it when `status` is known: 408 and 425 are retried, but only a retryable 5xx, an
     /// invalid body or no status at all is a failure of the other side.
     #[must_use]

@@ -4,6 +4,7 @@
 //! needs a token while one is under way waits for it and shares its outcome, good or bad (BR-034). The flight belongs to
 //! whoever holds its lock, so dropping that caller hands it to the next one.
 
+use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -31,6 +32,9 @@ use crate::sync::report::status::{TokenState as ShownState, TokenStatus};
 
 /// A refused credential is presented once more after this pause before it counts as refused.
 const REPEAT_PAUSE: Duration = Duration::from_secs(1);
+/// How many tokens are kept from being quoted: those of some hours.
+const RECENT_TOKENS: usize = 8;
+
 /// How a call that needed a token ended instead.
 pub(super) type Refusal = Box<Ended<AttemptError>>;
 
@@ -54,6 +58,8 @@ struct State {
     last_failure: Option<Refusal>,
     /// What background refreshes cost: added to the next call that asks.
     unattributed: Traffic,
+    /// The last tokens, the newest last: a server may echo one that was replaced meanwhile.
+    recent: VecDeque<Secret>,
 }
 
 /// What a token is fetched for.
@@ -86,6 +92,7 @@ impl Auth {
             flights: 0,
             last_failure: None,
             unattributed: Traffic::default(),
+            recent: VecDeque::new(),
         };
         Some(Self {
             credential,
@@ -203,9 +210,9 @@ impl Auth {
         self.lock().tokens.forget();
     }
 
-    /// Quotes Sierra's words without the credential and without `token`.
-    pub(super) fn scrubber(&self, token: Option<&Token>) -> Scrubber {
-        token.map_or_else(|| self.scrubber.clone(), |token| self.scrubber.and(token.value.clone()))
+    /// Quotes Sierra's words without the credential and without any token it can know.
+    pub(super) fn scrubber(&self) -> Scrubber {
+        self.scrubber.and(self.lock().recent.iter().cloned())
     }
 
     /// What background refreshes have cost since this was last asked.
@@ -294,7 +301,7 @@ impl Auth {
         let correlation_id = exchange.numbers.correlation_id();
         let mut is_repeat = false;
         loop {
-            let mut call = TokenCall::new(&self.credential, &self.scrubber, exchange, &correlation_id);
+            let mut call = TokenCall::new(&self.credential, self.scrubber(), exchange, &correlation_id);
             let outcome = way.make(&mut call).await;
             let quota_wait = outcome.as_ref().map_or_else(|ended| ended.tally, |success| success.tally).quota_waited;
             let repeats = if is_repeat { call.sends } else { call.sends.saturating_sub(1) };
@@ -332,6 +339,10 @@ impl Auth {
         let date = self.clock.now().checked_sub(asked.elapsed()).unwrap_or_else(|_| self.clock.now());
         let (token, change) = {
             let mut state = self.lock();
+            if state.recent.len() >= RECENT_TOKENS {
+                state.recent.pop_front();
+            }
+            state.recent.push_back(granted.value.clone());
             let token = state.tokens.fetched(granted.value, life.duration, asked, date);
             (token, state.latch.token_fetched())
         };

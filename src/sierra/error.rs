@@ -310,9 +310,15 @@ fn permanent_hint(status: Option<u16>, code: Option<i64>, endpoint: &str) -> Str
         (Some(404), None) | (Some(405), _) => "check sierra.base_url: it must end with the version of the API, as in \
             https://host/iii/sierra-api/v6"
             .to_owned(),
-        (Some(400), Some(106 | 108)) => {
+        (Some(400), Some(106)) => {
+            "check the version at the end of sierra.base_url: this one does not know a parameter \
+            that v5 and v6 do"
+                .to_owned()
+        }
+        (Some(400), Some(108)) => {
             format!("check streams.{endpoint}.fields: this Sierra does not know one of them")
         }
+        (Some(403), Some(114)) => "sierra.base_url must begin with https".to_owned(),
         (Some(403), None) => "check whether a firewall or proxy lets this machine reach Sierra".to_owned(),
         _ => "run `sierra-sync check`; if it finds nothing, please report this message".to_owned(),
     }

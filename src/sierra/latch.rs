@@ -19,7 +19,7 @@ const CALLS_TO_CLOSE: u8 = 3;
 /// Why the latch is closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum LatchCause {
+pub(super) enum LatchCause {
     /// `/token` answered 400, 401 or 403, twice.
     CredentialRefused {
         /// The status.

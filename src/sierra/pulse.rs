@@ -159,6 +159,5 @@ mod tests {
         let info = info.expect("reads");
         assert_eq!((info.may_list(Stream::Bibs), info.beyond_reading()), (None, vec!["Bibs Write".to_owned()]));
         assert_eq!(TokenInfo::read(b"{}"), Some(TokenInfo::default()));
-        assert_eq!(TokenInfo::read(b"[]"), None);
     }
 }

@@ -26,19 +26,15 @@ pub(super) struct Scrubber {
 impl Scrubber {
     /// A scrubber for these values.
     pub(super) fn new(needles: impl IntoIterator<Item = Secret>) -> Self {
-        let mut scrubber = Self { needles: needles.into_iter().filter(long_enough).collect() };
-        scrubber.longest_first();
-        scrubber
+        let mut needles: Vec<Secret> = needles.into_iter().filter(long_enough).collect();
+        // A secret that contains another one is replaced first, or its rest would stay.
+        needles.sort_by_key(|needle| std::cmp::Reverse(needle.expose().len()));
+        Self { needles }
     }
 
-    /// The same scrubber that knows `needle` too: the token of the attempt at hand.
-    pub(super) fn and(&self, needle: Secret) -> Self {
-        let mut scrubber = self.clone();
-        if long_enough(&needle) {
-            scrubber.needles.push(needle);
-            scrubber.longest_first();
-        }
-        scrubber
+    /// The same scrubber that knows `needles` too: tokens come and go.
+    pub(super) fn and(&self, needles: impl IntoIterator<Item = Secret>) -> Self {
+        Self::new(self.needles.iter().cloned().chain(needles))
     }
 
     /// `text` on one line, without secrets and control characters, at most [`MAX_QUOTE_BYTES`] long.
@@ -65,11 +61,6 @@ impl Scrubber {
         }
         let longest = self.needles.iter().map(|needle| needle.expose().len()).max().unwrap_or(0);
         start_of(text, MAX_SCANNED_BYTES.saturating_sub(longest))
-    }
-
-    /// A secret that contains another one is replaced first, or its rest would stay.
-    fn longest_first(&mut self) {
-        self.needles.sort_by_key(|needle| std::cmp::Reverse(needle.expose().len()));
     }
 }
 
@@ -152,7 +143,7 @@ mod tests {
     fn secrets_and_unknown_credentials_are_replaced() {
         let echoed = "Authorization: Bearer canary-token-0123456789\nX: canary-secret basic Zm9vOmJhcg==; next";
         assert_eq!(scrubber().quote(echoed), "Authorization: Bearer [redacted] X: [redacted] basic [redacted]; next");
-        let more = scrubber().and(Secret::new("third-canary".to_owned()));
+        let more = scrubber().and([Secret::new("third-canary".to_owned())]);
         assert_eq!(more.quote("a third-canary b"), "a [redacted] b");
     }
 

@@ -87,7 +87,7 @@ impl<'a> Session<'a> {
         if matches!(fault, Fault::Refused { status: 400 | 403 | 404 | 409, error: Some(_) }) {
             self.accepted();
         }
-        let scrubber = self.auth.scrubber(self.token.as_ref());
+        let scrubber = self.auth.scrubber();
         let may_quote = self.endpoint != Endpoint::Patrons;
         let error = fault.into_error(may_quote.then_some(&scrubber));
         self.last_error = Some(error.clone());

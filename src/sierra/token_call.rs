@@ -66,7 +66,7 @@ impl Way<'_> {
 /// One call of the token endpoint.
 pub(super) struct TokenCall<'a> {
     credential: &'a Credential,
-    scrubber: &'a Scrubber,
+    scrubber: Scrubber,
     exchange: &'a Exchange,
     correlation_id: &'a str,
     /// When the last attempt was made: a token's life is counted from there.
@@ -78,7 +78,7 @@ pub(super) struct TokenCall<'a> {
 impl<'a> TokenCall<'a> {
     pub(super) fn new(
         credential: &'a Credential,
-        scrubber: &'a Scrubber,
+        scrubber: Scrubber,
         exchange: &'a Exchange,
         correlation_id: &'a str,
     ) -> Self {

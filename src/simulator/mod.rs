@@ -6,6 +6,7 @@
 mod api;
 mod dates;
 mod faults;
+mod hooks;
 mod in_process;
 mod invention;
 mod journal;

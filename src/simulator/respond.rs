@@ -63,7 +63,13 @@ impl Simulator {
     fn answer(&mut self, request: &ApiRequest<'_>, meddling: &Meddling) -> Result<Answer, Refusal> {
         let now = self.now();
         match request.route {
-            Route::Token => return self.tokens.grant(&self.access, request, now, meddling.expires_in.as_ref()),
+            Route::Token => {
+                let granted = self.tokens.grant(&self.access, request, now, meddling.expires_in.as_ref())?;
+                if self.switches.one_token {
+                    self.tokens.keep_latest();
+                }
+                return Ok(granted);
+            }
             Route::Unknown => return Ok(no_such_page()),
             _ => {}
         }

@@ -5,6 +5,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::api::{Access, ApiRequest, Endpoint, Exports, Tokens};
 use super::faults::{FaultId, Faults, PlannedFault, Sighting};
+use super::hooks::Hooks;
 use super::journal::{Call, Journal};
 use super::latency::Latency;
 use super::limits::{EndpointLimit, Quota, RateLimit, Throttle};
@@ -45,6 +46,7 @@ pub struct Simulator {
     pub(super) faults: Faults,
     pub(super) quota: Option<Quota>,
     pub(super) throttles: Vec<Throttle>,
+    hooks: Hooks,
     base_path: String,
     now: Timestamp,
 }
@@ -71,6 +73,7 @@ impl Simulator {
             faults: Faults::new(seed),
             quota: None,
             throttles: vec![Throttle::new(EndpointLimit::marc_export())],
+            hooks: Hooks::default(),
             base_path: BASE_PATH.into(),
         }
     }
@@ -131,6 +134,11 @@ impl Simulator {
         self.faults.is_spent(fault, self.now)
     }
 
+    /// Changes the library right after the `nth` call of an endpoint from now on was answered, and before any other is.
+    pub fn after_call(&mut self, endpoint: Endpoint, nth: u64, act: impl FnOnce(&mut World) + Send + 'static) {
+        self.hooks.after(endpoint, nth, act);
+    }
+
     /// Sets the quota of the API key, with a fresh window, or lifts it.
     pub fn limit_rate(&mut self, limit: Option<RateLimit>) {
         self.quota = limit.map(Quota::new);
@@ -179,6 +187,7 @@ impl Simulator {
         let travels = meddling.delivery(answered.response.body().len());
         let status = travels.brings_an_answer().then(|| answered.response.status().as_u16());
         self.journal.answered(call, status, answered.entries, meddling.describe());
+        self.hooks.answered(endpoint, &mut self.world);
         let delay = meddling.delay + self.latency.of(answered.entries, answered.slow_entries, in_flight);
         Reply { response: answered.response, delay, delivery: travels, call, endpoint }
     }

@@ -30,6 +30,9 @@ pub struct Switches {
     pub over_limit: OverLimit,
     /// How a token that ran out is refused.
     pub expired_token: ExpiredToken,
+    /// Whether a new token ends the earlier ones. Not reported of any server; a client that shares one token among
+    /// its workers does not notice.
+    pub one_token: bool,
     /// The answer of `/bibs/marc` when a range holds nothing to export.
     pub empty_export: EmptyExport,
     /// Whether a request that does not accept JSON gets errors as text beginning `ErrorCode(`.
@@ -51,6 +54,7 @@ impl Default for Switches {
             stale_tombstone_stamps: false,
             over_limit: OverLimit::Clamp,
             expired_token: ExpiredToken::InvalidGrant,
+            one_token: false,
             empty_export: EmptyExport::ProcessFailed,
             plain_text_errors: false,
         }

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use jiff::civil::Date;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
+use serde_json::error::Category;
 use serde_json::value::RawValue;
 
 use crate::marc::Loss;
@@ -142,10 +143,25 @@ impl<'a> Event<'a> {
     /// Reads one line.
     ///
     /// # Errors
-    /// When it is not an event. The error names a place and never quotes a value.
-    pub fn parse(line: &[u8]) -> Result<Event<'static>, serde_json::Error> {
-        serde_json::from_slice(line)
+    /// When it is not an event.
+    pub fn parse(line: &[u8]) -> Result<Event<'static>, EventError> {
+        serde_json::from_slice(line).map_err(|error| EventError {
+            what: match error.classify() {
+                Category::Eof => "it is cut short",
+                Category::Data => "a member is missing or is of another kind",
+                Category::Syntax | Category::Io => "it is not JSON",
+            },
+            column: error.column(),
+        })
     }
+}
+
+/// Why a line is not an event. It names a place and quotes nothing: the line may hold what must not be shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("read an event: {what}, near byte {column}")]
+pub struct EventError {
+    what: &'static str,
+    column: usize,
 }
 
 /// Appends the event of `change` and a line feed to `lines`; returns the length of the line in bytes.

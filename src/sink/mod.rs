@@ -12,7 +12,7 @@ pub mod stdout;
 
 pub use build::build;
 pub use error::SinkFault;
-pub use event::Event;
+pub use event::{Event, EventError};
 pub use file::FileSink;
 pub use settings::{FileFormat, FileSettings, SinkSettings};
 pub use stdout::LineSink;

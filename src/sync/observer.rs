@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 
+use super::capture::tally::EntryTally;
 use super::report::summary::{ErrorReport, StreamOutcome};
 use super::{Pass, Seq};
 use crate::record::Stream;
@@ -37,12 +38,10 @@ pub enum Event {
         stream: Stream,
         /// The pass.
         pass: Pass,
-        /// Entries on the page.
-        entries: u64,
+        /// How the entries of the page were judged.
+        entries: EntryTally,
         /// Changes put into the outbox.
         changes: u64,
-        /// Entries set aside.
-        quarantined: u64,
         /// The seq of the last change, if there was one.
         last_seq: Option<Seq>,
     },

@@ -290,6 +290,17 @@ mod tests {
         );
     }
 
+    #[test]
+    fn a_forbidden_character_in_an_otherwise_sound_record_is_noticed() {
+        for illegal in ["\u{7}", "\u{1d}", "\u{1e}", "\u{fffe}"] {
+            let bytes =
+                assemble(LEADER, &[("001", b"x\x1e"), ("245", format!("10\u{1f}aT{illegal}\u{1e}").as_bytes())]);
+            let (fields, losses) = parsed(&bytes).expect("parses");
+            assert_eq!((fields[1].as_str(), losses.len()), ("245 10 $aT", 1), "{illegal:?}: {losses:?}");
+            assert!(losses[0].starts_with("characters-dropped 245$a"));
+        }
+    }
+
     /// BR-085: the reader does not trust the counts of the leader.
     #[test]
     fn an_indicator_count_of_4_does_not_shift_the_subfields() {
@@ -331,6 +342,8 @@ mod tests {
         assert_eq!(with(27, "9999"), Err(Damage::Misplaced { tag: tag("001") }));
         assert_eq!(with(43, "00003"), Err(Damage::Misplaced { tag: tag("245") }));
         assert_eq!(with(43, "99999"), Err(Damage::Misplaced { tag: tag("245") }));
+        // One byte into the field, and to its end.
+        assert_eq!(with(39, "000500003"), Err(Damage::Misplaced { tag: tag("245") }));
         // Both entries on the same field: small files could be made to grow without end.
         let twice = assemble(LEADER, &[("500", b"  \x1fax\x1e"), ("500", b"  \x1fax\x1e")]);
         let mut overlapping = twice.clone();

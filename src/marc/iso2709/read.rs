@@ -296,6 +296,23 @@ mod tests {
         assert_eq!((read.len(), read[0].as_str(), read[2].as_str()), (3, "1", "2"), "{:?}", &read[1..2]);
     }
 
+    #[test]
+    fn a_leader_is_found_wherever_the_window_ends() {
+        for before in WINDOW_BYTES - 80..WINDOW_BYTES - 30 {
+            let bytes = [record("1"), vec![b'z'; before], record("2")].concat();
+            let read = describe(Reader::new(&bytes[..], OnIllegal::Drop));
+            assert_eq!((read.len(), read[0].as_str(), read[2].as_str()), (3, "1", "2"), "{before}");
+        }
+    }
+
+    #[test]
+    fn offsets_count_from_the_start_of_the_input() {
+        let many = record("1").repeat(20_000);
+        assert!(many.len() > 3 * WINDOW_BYTES);
+        let read = describe(Reader::new(&[many, b"xxxxx".to_vec()].concat()[..], OnIllegal::Drop));
+        assert_eq!(read[20_000], "record 20001 at byte 800000: no record length at its start");
+    }
+
     /// BR-046: what was saved instead of MARC.
     #[test]
     fn other_forms_are_named_and_nothing_at_all_is_an_error() {

@@ -4,8 +4,9 @@ use super::{
     ENTRY_BYTES, FIELD_TERMINATOR, LEADER_BYTES, MAX_FIELD_BYTES, MAX_RECORD_BYTES, RECORD_TERMINATOR,
     SUBFIELD_DELIMITER,
 };
+use crate::marc::field::Field;
 use crate::marc::leader::digits;
-use crate::marc::model::{Field, Record};
+use crate::marc::model::Record;
 use crate::marc::tag::Tag;
 
 /// Why a record has no ISO 2709 form. Writers that go on regardless lose items or shift the leader (BR-081, BR-082).

@@ -150,6 +150,7 @@ mod tests {
             (r#"{"leader":"x","fields":[{"001":nope}]}"#, "malformed"),
             (r#"{"id":"7"}"#, "neither leader nor fields"),
             (r#"{}"#, "neither leader nor fields"),
+            (r#"{"x":1 {"leader":"x","fields":[]}"#, "not where they belong"),
             ("17", "something that is not an object"),
             ("nope", "something that is not an object"),
         ] {

@@ -281,6 +281,7 @@ mod tests {
             ("<subfield code='a'>x</subfield>", "has no place in a record"),
             ("<controlfield tag='001'>x<b/></controlfield>", "an element where only text may be"),
             ("stray", "text between fields"),
+            ("<controlfield tag='245'/><record><leader/></record>", "a controlfield with the tag of a data field"),
             ("<datafield tag='245' ind1=' ' ind2=' '>stray</datafield>", "text between fields"),
             ("<datafield tag='245' ind1=' ' ind2=' '><leader/></datafield>", "has no place in a data field"),
         ] {

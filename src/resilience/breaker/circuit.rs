@@ -85,7 +85,7 @@ pub(super) enum Rank {
 
 /// The answer to a call that asks to go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Admission {
+pub(super) enum Entry {
     Go(Ticket),
     /// Recovering, and enough calls are on their way: ask again then, or when something changed.
     Wait(Instant),
@@ -162,28 +162,28 @@ impl Circuit {
     }
 
     /// Whether a call may go.
-    pub(super) fn admit(&mut self, rank: Rank, now: Instant) -> Admission {
+    pub(super) fn admit(&mut self, rank: Rank, now: Instant) -> Entry {
         let generation = self.generation;
         match &mut self.phase {
-            Phase::Closed => Admission::Go(Ticket { generation, slot: None, trial: false }),
-            Phase::Open { until } => Admission::Rejected(Some(*until)),
-            Phase::Held { until } => Admission::Rejected(*until),
-            Phase::HalfOpen { expires, .. } => Admission::Rejected(Some(*expires)),
+            Phase::Closed => Entry::Go(Ticket { generation, slot: None, trial: false }),
+            Phase::Open { until } => Entry::Rejected(Some(*until)),
+            Phase::Held { until } => Entry::Rejected(*until),
+            Phase::HalfOpen { expires, .. } => Entry::Rejected(Some(*expires)),
             Phase::Recovering { since, successes, trial_done, admitted } => {
                 let yields_until = *since + TRIAL_GRACE;
                 if !*trial_done && rank == Rank::Other && now < yields_until {
-                    return Admission::Wait(yields_until);
+                    return Entry::Wait(yields_until);
                 }
                 // One, then two, then four at once: a server that has just come back is not hit by all at once.
                 let at_once = 1_usize << (*successes).min(16);
                 if admitted.len() >= at_once {
                     let reclaimed = admitted.iter().map(|(_, expires)| *expires).min();
-                    return Admission::Wait(reclaimed.unwrap_or(now));
+                    return Entry::Wait(reclaimed.unwrap_or(now));
                 }
                 let slot = self.next_slot;
                 self.next_slot += 1;
                 admitted.push((slot, now + RECOVERY_LEASE));
-                Admission::Go(Ticket { generation, slot: Some(slot), trial: rank == Rank::Tripped && !*trial_done })
+                Entry::Go(Ticket { generation, slot: Some(slot), trial: rank == Rank::Tripped && !*trial_done })
             }
         }
     }

@@ -11,7 +11,7 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
 use super::event::{BreakerEvent, BreakerObserver};
-use super::machine::{Admitted, BreakerMachine, BreakerState, Decision, Lease, ProbeTarget, Rejection};
+use super::machine::{Admission, Admitted, BreakerMachine, BreakerState, Lease, ProbeTarget, Rejection};
 use super::snapshot::BreakerSnapshot;
 use crate::resilience::endpoint::Endpoint;
 use crate::resilience::settings::BreakerSettings;
@@ -69,9 +69,11 @@ impl Breaker {
             let changed = self.shared.changed.notified();
             let decision = self.transition(|state, now, _| state.machine.admit(endpoint, now));
             match decision {
-                Decision::Go(admitted) => return Ok(BreakerPermit { breaker: self.clone(), admitted: Some(admitted) }),
-                Decision::Rejected(rejection) => return Err(rejection),
-                Decision::Wait(until) => {
+                Admission::Go(admitted) => {
+                    return Ok(BreakerPermit { breaker: self.clone(), admitted: Some(admitted) });
+                }
+                Admission::Rejected(rejection) => return Err(rejection),
+                Admission::Wait(until) => {
                     tokio::select! {
                         () = changed => {}
                         () = sleep_until(until) => {}

@@ -4,16 +4,17 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// How far back failures count.
-pub(super) const WINDOW: Duration = Duration::from_secs(60);
+/// How far back calls count, in seconds.
 const BUCKETS: usize = 60;
 
+/// One second. Small, since there are many.
 #[derive(Debug, Clone, Copy, Default)]
 struct Bucket {
-    second: u64,
-    successes: u32,
-    failures: u32,
-    first_failure: Option<Instant>,
+    second: u32,
+    successes: u16,
+    failures: u16,
+    /// Milliseconds into the second at which the first failure came.
+    first_failure: u16,
 }
 
 /// The record of one endpoint.
@@ -45,28 +46,38 @@ impl History {
         self.consecutive = 0;
         self.streak_began = None;
         self.last_success = Some(now);
-        self.bucket(now).successes += 1;
+        let bucket = self.bucket(now);
+        bucket.successes = bucket.successes.saturating_add(1);
     }
 
     pub(super) fn failed(&mut self, now: Instant) {
         self.consecutive = self.consecutive.saturating_add(1);
         self.streak_began.get_or_insert(now);
         self.last_failure = Some(now);
+        let millisecond = now.saturating_duration_since(self.origin).subsec_millis() as u16;
         let bucket = self.bucket(now);
-        bucket.failures += 1;
-        bucket.first_failure.get_or_insert(now);
+        if bucket.failures == 0 {
+            bucket.first_failure = millisecond;
+        }
+        bucket.failures = bucket.failures.saturating_add(1);
     }
 
     /// Failures and all calls of the last minute.
     pub(super) fn recent(&self, now: Instant) -> (u32, u32) {
         self.live(now).fold((0, 0), |(failures, calls), bucket| {
-            (failures + bucket.failures, calls + bucket.failures + bucket.successes)
+            let (failed, succeeded) = (u32::from(bucket.failures), u32::from(bucket.successes));
+            (failures + failed, calls + failed + succeeded)
         })
     }
 
     /// The first failure of the last minute, or of the present row of failures if that is longer.
     pub(super) fn first_failure(&self, now: Instant) -> Option<Instant> {
-        self.live(now).filter_map(|bucket| bucket.first_failure).chain(self.streak_began).min()
+        let failing = self.live(now).filter(|bucket| bucket.failures > 0);
+        let moments = failing.map(|bucket| {
+            let second = Duration::from_secs(u64::from(bucket.second.saturating_sub(1)));
+            self.origin + second + Duration::from_millis(u64::from(bucket.first_failure))
+        });
+        moments.chain(self.streak_began).min()
     }
 
     /// Whether the latest thing we know about it is good.
@@ -82,23 +93,23 @@ impl History {
     }
 
     fn live(&self, now: Instant) -> impl Iterator<Item = &Bucket> {
-        let oldest = (self.second(now) + 1).saturating_sub(WINDOW.as_secs());
+        let oldest = (self.second(now) + 1).saturating_sub(BUCKETS as u32);
         self.buckets.iter().filter(move |bucket| bucket.second >= oldest)
     }
 
     #[expect(clippy::indexing_slicing, reason = "the index is a remainder of the array's length")]
     fn bucket(&mut self, now: Instant) -> &mut Bucket {
         let second = self.second(now);
-        let bucket = &mut self.buckets[(second % BUCKETS as u64) as usize];
+        let bucket = &mut self.buckets[second as usize % BUCKETS];
         if bucket.second != second {
             *bucket = Bucket { second, ..Bucket::default() };
         }
         bucket
     }
 
-    fn second(&self, now: Instant) -> u64 {
-        // Bucket 0 of the array reads as second 0, so that real seconds begin at 1.
-        now.saturating_duration_since(self.origin).as_secs() + 1
+    fn second(&self, now: Instant) -> u32 {
+        // Buckets that were never used read as second 0, so that real seconds begin at 1.
+        u32::try_from(now.saturating_duration_since(self.origin).as_secs() + 1).unwrap_or(u32::MAX)
     }
 }
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use rand::Rng;
 use tokio::time::Instant;
 
-use super::circuit::{Admission, Change, Circuit, Phase, Rank, Ticket};
+use super::circuit::{Change, Circuit, Entry, Phase, Rank, Ticket};
 use super::event::{BreakerEvent, OpenReason, Scope};
 use super::history::History;
 use crate::resilience::endpoint::{Endpoint, PerEndpoint};
@@ -55,7 +55,7 @@ impl Admitted {
 
 /// The answer to a call that asks to go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Decision {
+pub enum Admission {
     /// It may go.
     Go(Admitted),
     /// Recovering: ask again at that time, or when something changed.
@@ -107,29 +107,29 @@ impl BreakerMachine {
     }
 
     /// Whether a call to `endpoint` may go.
-    pub fn admit(&mut self, endpoint: Option<Endpoint>, now: Instant) -> Decision {
+    pub fn admit(&mut self, endpoint: Option<Endpoint>, now: Instant) -> Admission {
         let rank = match endpoint {
             Some(Endpoint::Token | Endpoint::TokenInfo) => Rank::Service,
             _ if self.tripped.is_none_or(|tripped| endpoint == Some(tripped)) => Rank::Tripped,
             _ => Rank::Other,
         };
         let key = match self.key.admit(rank, now) {
-            Admission::Go(ticket) => ticket,
-            Admission::Wait(until) => return Decision::Wait(until),
-            Admission::Rejected(retry_at) => return Decision::Rejected(Rejection { scope: Scope::Key, retry_at }),
+            Entry::Go(ticket) => ticket,
+            Entry::Wait(until) => return Admission::Wait(until),
+            Entry::Rejected(retry_at) => return Admission::Rejected(Rejection { scope: Scope::Key, retry_at }),
         };
         let Some(endpoint) = endpoint else {
-            return Decision::Go(Admitted { endpoint: None, key, lane: None });
+            return Admission::Go(Admitted { endpoint: None, key, lane: None });
         };
         match self.lanes.of_mut(endpoint).admit(Rank::Tripped, now) {
-            Admission::Go(lane) => Decision::Go(Admitted { endpoint: Some(endpoint), key, lane: Some(lane) }),
-            Admission::Wait(until) => {
+            Entry::Go(lane) => Admission::Go(Admitted { endpoint: Some(endpoint), key, lane: Some(lane) }),
+            Entry::Wait(until) => {
                 self.key.release(key);
-                Decision::Wait(until)
+                Admission::Wait(until)
             }
-            Admission::Rejected(retry_at) => {
+            Entry::Rejected(retry_at) => {
                 self.key.release(key);
-                Decision::Rejected(Rejection { scope: Scope::Endpoint(endpoint), retry_at })
+                Admission::Rejected(Rejection { scope: Scope::Endpoint(endpoint), retry_at })
             }
         }
     }

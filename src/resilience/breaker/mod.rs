@@ -16,5 +16,5 @@ mod tests;
 pub use circuit::PROBE_LEASE;
 pub use driver::{Breaker, BreakerPermit, ProbeLease};
 pub use event::{BreakerEvent, BreakerObserver, OpenReason, Scope, SilentBreakerObserver};
-pub use machine::{Admitted, BreakerMachine, BreakerState, Decision, Lease, ProbeTarget, Rejection};
+pub use machine::{Admission, Admitted, BreakerMachine, BreakerState, Lease, ProbeTarget, Rejection};
 pub use snapshot::{BreakerSnapshot, OutageSnapshot, SuspensionSnapshot};

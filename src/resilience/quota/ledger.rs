@@ -79,6 +79,8 @@ pub struct Grant {
     class: Class,
     window: u64,
     sent_at: Instant,
+    /// Sent to see whether a window that would end absurdly late has ended already.
+    is_scout: bool,
 }
 
 /// The answer to a caller.
@@ -117,6 +119,8 @@ pub struct Ledger {
     in_flight: PerEndpoint<u32>,
     /// The key's gate stands for the end of the window, and not for a refusal.
     gate_is_of_window: bool,
+    /// The key's gate opens earlier than what the server said.
+    gate_was_cut: bool,
     cautious: bool,
     behind: bool,
     paced_in_window: (u64, u32),
@@ -137,6 +141,7 @@ impl Ledger {
             endpoint_gates: PerEndpoint::default(),
             in_flight: PerEndpoint::default(),
             gate_is_of_window: false,
+            gate_was_cut: false,
             cautious: false,
             behind: false,
             paced_in_window: (0, 0),
@@ -166,20 +171,32 @@ impl Ledger {
         if *self.in_flight.of(endpoint) >= self.allowed_at_once(endpoint) {
             return Admission::Wait { until: now + LOOK_AGAIN, cause: WaitCause::Concurrency };
         }
-        let room = match self.window.room(&self.settings, now) {
-            Room::Calls(room) => room,
-            Room::Spent { until } => return self.close_until(until, waiter, now, rng),
-            Room::Later { at } => return Admission::Wait { until: at, cause: WaitCause::Quota },
-        };
-        if waiter.class == Class::Paced
-            && let Some(until) = self.paced_turn(room, now)
-        {
-            return Admission::Wait { until, cause: WaitCause::Quota };
+        // The stated end was too far off to be believed: one call goes regardless of it, and looks.
+        let is_scout = self.gate_was_cut && through_key == Passage::First;
+        if !is_scout && let Some((until, cause)) = self.held_by_window(waiter, now, rng) {
+            return Admission::Wait { until, cause };
         }
         if let Err(until) = self.pacer.check(now) {
             return Admission::Wait { until, cause: WaitCause::Pace };
         }
-        Admission::Go(self.grant(waiter, through_endpoint, through_key, now))
+        self.gate_was_cut &= !is_scout;
+        Admission::Go(self.grant(waiter, through_endpoint, through_key, is_scout, now))
+    }
+
+    /// Until when the window has no room for this caller, if it has none.
+    fn held_by_window(
+        &mut self,
+        waiter: &mut Waiter,
+        now: Instant,
+        rng: &mut impl Rng,
+    ) -> Option<(Instant, WaitCause)> {
+        let until = match self.window.room(&self.settings, now) {
+            Room::Calls(room) if waiter.class == Class::Paced => self.paced_turn(room, now),
+            Room::Calls(_) => None,
+            Room::Later { at } if at <= now + LONGEST_GATE => Some(at),
+            Room::Later { at: until } | Room::Spent { until } => Some(self.close_until(until, waiter, now, rng)),
+        };
+        until.map(|until| (until, WaitCause::Quota))
     }
 
     /// When a caller may go at the earliest, as far as closed gates go; draws its places behind them.
@@ -207,6 +224,9 @@ impl Ledger {
             gate.answered(grant.id);
         }
         let in_flight = self.in_flight.iter().map(|(_, calls)| *calls).sum();
+        if grant.is_scout && !self.window.agrees_with(facts, now) {
+            self.window.forget(grant.sent_at);
+        }
         self.window.learn(facts, grant.sent_at, now, in_flight, &self.settings);
         if let (Some(gate), Some(end)) = (&mut self.key_gate, self.window.ends_at()) {
             // A better idea of when the window ends opens its gate earlier, never later.
@@ -228,7 +248,9 @@ impl Ledger {
                 let wait = facts.usable_wait()?;
                 // A stated number of seconds is kept to the letter; a reset is over when it is over for certain.
                 let reset = facts.reset.filter(|_| facts.remaining.is_none_or(|left| left == 0));
-                let wait = reset.map_or(wait.nominal, |reset| wait.nominal.max(reset.latest)).min(LONGEST_GATE);
+                let stated = reset.map_or(wait.nominal, |reset| wait.nominal.max(reset.latest));
+                let wait = stated.min(LONGEST_GATE);
+                self.gate_was_cut |= stated > wait;
                 let id = self.new_id();
                 // A closed gate that stood for the window now stands for the longer of both.
                 self.gate_is_of_window &= self.key_gate.as_ref().is_some_and(|gate| gate.opens_at() > now + wait);
@@ -311,16 +333,16 @@ impl Ledger {
             gate.take_if(|gate| gate.is_over(now));
         }
         self.key_gate.take_if(|gate| gate.is_over(now));
-        let opened_early = self.gate_is_of_window
-            && self.key_gate.as_ref().is_some_and(|gate| !gate.is_closed(now) && gate.is_untouched())
-            && self.window.ends_at().is_some();
-        if opened_early {
-            // The stated end was too far off to be believed: look again with one call.
-            self.window.begin(now);
-        }
     }
 
-    fn grant(&mut self, waiter: &Waiter, through_endpoint: Passage, through_key: Passage, now: Instant) -> Grant {
+    fn grant(
+        &mut self,
+        waiter: &Waiter,
+        through_endpoint: Passage,
+        through_key: Passage,
+        is_scout: bool,
+        now: Instant,
+    ) -> Grant {
         let id = self.new_id();
         if let (Passage::First, Some(gate)) = (through_endpoint, self.endpoint_gates.of_mut(waiter.endpoint)) {
             gate.led_by(id, now);
@@ -336,19 +358,22 @@ impl Ledger {
             let present = self.window.generation;
             self.paced_in_window = (present, if window == present { calls + 1 } else { 1 });
         }
-        Grant { id, endpoint: waiter.endpoint, class: waiter.class, window: self.window.generation, sent_at: now }
+        let (endpoint, class, window) = (waiter.endpoint, waiter.class, self.window.generation);
+        Grant { id, endpoint, class, window, sent_at: now, is_scout }
     }
 
     /// The window is spent: everybody waits for its end behind one gate.
-    fn close_until(&mut self, until: Instant, waiter: &mut Waiter, now: Instant, rng: &mut impl Rng) -> Admission {
+    fn close_until(&mut self, until: Instant, waiter: &mut Waiter, now: Instant, rng: &mut impl Rng) -> Instant {
         let id = self.new_id();
-        close(&mut self.key_gate, until.min(now + LONGEST_GATE), id, now);
+        let opens_at = until.min(now + LONGEST_GATE);
+        close(&mut self.key_gate, opens_at, id, now);
         self.gate_is_of_window = true;
-        let until = self.key_gate.as_mut().map_or(until, |gate| gate.release(&mut waiter.key_ticket, rng));
-        Admission::Wait { until, cause: WaitCause::Quota }
+        self.gate_was_cut = opens_at < until;
+        self.key_gate.as_mut().map_or(until, |gate| gate.release(&mut waiter.key_ticket, rng))
     }
 
-    /// When the next paced call may go, if not now. `room` is what is left of the window for any call.
+    /// When the next paced call may go, if not now. `room` is what is left of the window for any call. A window of
+    /// days is treated as one of an hour: its end may be a mistake.
     fn paced_turn(&self, room: u32, now: Instant) -> Option<Instant> {
         let grant = self.settings.grant(self.window.limit()?);
         let (window, calls) = self.paced_in_window;
@@ -358,12 +383,12 @@ impl Ledger {
             Spread::Over(left) => {
                 let room = if self.behind { room.min(half.saturating_sub(used)) } else { room };
                 if room == 0 {
-                    return self.window.ends_at();
+                    return self.window.ends_at().map(|end| end.min(now + LONGEST_GATE));
                 }
-                left / room
+                left.min(LONGEST_GATE) / room
             }
             // A little faster than even, since the length is rounded; the grant holds by itself.
-            Spread::Steady(length) => length.mul_f64(0.97) / if self.behind { half } else { grant },
+            Spread::Steady(length) => length.min(LONGEST_GATE).mul_f64(0.97) / if self.behind { half } else { grant },
         };
         let next = self.last_paced? + interval;
         (next > now).then_some(next)

@@ -27,6 +27,8 @@ pub(super) struct Others {
     used: f64,
     observed_at: Option<Instant>,
     went_short: bool,
+    /// When less than our reserve was left for the last time.
+    short_at: Option<Instant>,
 }
 
 impl Others {
@@ -37,6 +39,9 @@ impl Others {
         let noise = 2 + limit / 200;
         self.used = f64::from(if used > noise { used } else { 0 });
         self.went_short = went_short && self.used > 0.0;
+        if self.went_short {
+            self.short_at = Some(now);
+        }
         self.observed_at = Some(now);
     }
 
@@ -69,12 +74,15 @@ impl Others {
         projected.max(held).ceil() as u32
     }
 
-    /// Calls to leave to others during `horizon`, where the server counts over the last `length` at any moment.
-    pub(super) fn expected_during(&self, horizon: Duration, length: Duration) -> u32 {
+    /// Calls to leave to others from `now` for `horizon`, where the server counts over the last `length` at any moment.
+    pub(super) fn expected_during(&self, horizon: Duration, length: Duration, now: Instant) -> u32 {
         if length.is_zero() {
             return 0;
         }
-        (self.used / length.as_secs_f64() * horizon.as_secs_f64() * MARGIN).ceil() as u32
+        let remembered = length * REMEMBERED as u32;
+        let is_hungry = self.short_at.is_some_and(|at| now.saturating_duration_since(at) < remembered);
+        let wanted = self.used * if is_hungry { HUNGER } else { 1.0 };
+        (wanted / length.as_secs_f64() * horizon.as_secs_f64() * MARGIN).ceil() as u32
     }
 }
 

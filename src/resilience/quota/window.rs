@@ -165,6 +165,12 @@ impl Window {
         *self = Self { generation: self.generation + 1, nonsense: self.nonsense, sends, ..Self::new(now) };
     }
 
+    /// Whether an answer speaks of the fixed window that we know: it ends at the same time, more or less.
+    pub(super) fn agrees_with(&self, facts: &RateFacts, now: Instant) -> bool {
+        let (Some(end), Some(reset), Shape::Fixed) = (self.end, facts.reset, self.shape) else { return false };
+        now + reset.latest + BLUR >= end.earliest && now + reset.earliest <= end.latest + BLUR
+    }
+
     /// Lets time pass: begins a new window when the present one is over for certain.
     pub(super) fn roll(&mut self, now: Instant) {
         if self.ends_at().is_some_and(|end| end <= now) {
@@ -261,7 +267,7 @@ impl Window {
             return Room::Later { at: next_freed.unwrap_or(now + length).max(now + Duration::from_millis(1)) };
         }
         let soon = self.ends_at().map_or(Duration::ZERO, |end| end.saturating_duration_since(now));
-        let kept = i64::from(settings.reserve.max(1)) - 1 + i64::from(self.others.expected_during(soon, length));
+        let kept = i64::from(settings.reserve.max(1)) - 1 + i64::from(self.others.expected_during(soon, length, now));
         let room = ours.min(self.left_on_server(now).map_or(i64::MAX, |left| left - kept));
         if room > 0 {
             return Room::Calls(clamp(room));
@@ -426,13 +432,14 @@ impl Window {
         let (Some(limit), Some(remaining)) = (self.limit, facts.remaining) else { return };
         let missing = 1.0 - f64::from(remaining.min(limit)) / f64::from(limit);
         let whole = |missing: f64| ((reset.earliest + reset.latest) / 2).div_f64(missing);
-        match self.refill {
-            Some(Refill::Known { seen }) if self.shape == Shape::Refilling => {
-                if missing > seen {
-                    // The more is missing, the less a whole second blurs.
-                    self.believe_refill(missing, whole(missing));
-                }
+        if let (Some(Refill::Known { seen }), Shape::Refilling) = (self.refill, self.shape) {
+            // The more is missing, the less a whole second blurs.
+            if missing > seen {
+                self.believe_refill(missing, whole(missing));
             }
+            return;
+        }
+        match self.refill {
             _ if (0.15..0.25).contains(&missing) => self.refill = Some(Refill::Guessed(whole(missing))),
             Some(Refill::Guessed(guess)) if missing >= 0.35 => {
                 self.refill = None;

@@ -85,7 +85,7 @@ pub trait Call: Send {
     /// generation. The time it takes is not charged to this call; it has budgets of its own.
     ///
     /// # Errors
-    /// How the preparation ended; the call ends the same way.
+    /// How the preparation ended; the call ends the same way, with a tally of its own.
     fn prepare(&mut self, renew: bool) -> impl Future<Output = Result<(), Box<Ended<Self::Error>>>> + Send {
         let _ = renew;
         std::future::ready(Ok(()))

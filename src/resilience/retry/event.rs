@@ -24,6 +24,12 @@ pub enum RetryEventKind {
     Parked(ParkReason),
     /// The breaker is open.
     CircuitOpen,
+    /// So many calls failed for good within ten minutes, where there is normally next to none: somebody should look
+    /// (B12). Told beside the end of the last of them.
+    ErrorSpike {
+        /// Calls that failed for good within ten minutes.
+        errors: u32,
+    },
 }
 
 impl RetryEventKind {
@@ -39,6 +45,7 @@ impl RetryEventKind {
             Self::BudgetExhausted(_) => "retry_budget_exhausted",
             Self::Parked(_) => "retry_parked",
             Self::CircuitOpen => "retry_circuit_open",
+            Self::ErrorSpike { .. } => "retry_permanent_error_spike",
         }
     }
 

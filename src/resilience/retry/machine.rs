@@ -202,9 +202,12 @@ impl RetryMachine {
         if let Err(budget) = self.charge(price, tokens) {
             return end(Ending::BudgetExhausted { budget });
         }
-        let drawn = self.backoff.delay(failed_before, self.previous, rng);
+        let drawn = in_whole_milliseconds(self.backoff.delay(failed_before, self.previous, rng));
         let delay = match asked {
-            Some(asked) => asked.min(self.settings.retry_after_cap),
+            // A stated wait is rounded up: we do not come early.
+            Some(asked) => {
+                in_whole_milliseconds(asked.min(self.settings.retry_after_cap) + Duration::from_nanos(999_999))
+            }
             None => self.not_too_lucky(drawn),
         };
         if delay > left {
@@ -232,6 +235,11 @@ impl RetryMachine {
         self.tokens_paid += tokens.try_withdraw(price).ok_or(Budget::RetryTokens)?;
         Ok(())
     }
+}
+
+/// Timers keep whole milliseconds: what is logged is to be what is slept.
+fn in_whole_milliseconds(wait: Duration) -> Duration {
+    Duration::from_millis(u64::try_from(wait.as_millis()).unwrap_or(u64::MAX))
 }
 
 fn end(ending: Ending) -> Step {

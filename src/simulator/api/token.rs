@@ -143,6 +143,16 @@ impl Tokens {
         self.expiries.clear();
     }
 
+    /// Ends every token but the one given out last.
+    pub(crate) fn keep_latest(&mut self) {
+        let start = self.latest_start();
+        self.expiries.retain(|token, _| token.starts_with(&start));
+    }
+
+    fn latest_start(&self) -> String {
+        format!("sim{:04}-", self.issued)
+    }
+
     /// `POST /token`. An empty body passes for the documented form, as it does in practice. `expires_in` overrides
     /// what the reply says of the token's life.
     ///
@@ -169,7 +179,7 @@ impl Tokens {
         }
         self.issued += 1;
         let digest = blake3::hash(format!("{}.{}", self.seed.value(), self.issued).as_bytes());
-        let token = format!("sim{:04}-{}", self.issued, digest.to_hex());
+        let token = format!("{}{}", self.latest_start(), digest.to_hex());
         let lifetime = SignedDuration::try_from(access.token_lifetime).unwrap_or(SignedDuration::MAX);
         self.expiries.insert(token.clone(), now.saturating_add(lifetime).unwrap_or(Timestamp::MAX));
         let mut out = String::new();

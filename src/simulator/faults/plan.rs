@@ -19,7 +19,7 @@ pub struct PlannedFault {
     pub when: When,
     /// Calls of this endpoint only; else of any.
     pub endpoint: Option<Endpoint>,
-    /// Calls with this query parameter only; an empty value means any.
+    /// Calls with this query parameter only, whose value begins like this; an empty value means any.
     pub parameter: Option<(String, String)>,
 }
 
@@ -31,16 +31,17 @@ impl PlannedFault {
         self
     }
 
-    /// Calls with a query parameter only; an empty `value` means any.
+    /// Calls with a query parameter only whose value begins with `start`; an empty one means any. `asking("id", "[")`
+    /// meets ranges of numbers and spares lists.
     #[must_use]
-    pub fn asking(mut self, name: &str, value: &str) -> Self {
-        self.parameter = Some((name.into(), value.into()));
+    pub fn asking(mut self, name: &str, start: &str) -> Self {
+        self.parameter = Some((name.into(), start.into()));
         self
     }
 
     fn concerns(&self, call: &Sighting<'_>) -> bool {
-        let has = |(name, value): &(String, String)| {
-            call.parameters.iter().any(|(found, text)| found == name && (value.is_empty() || text == value))
+        let has = |(name, start): &(String, String)| {
+            call.parameters.iter().any(|(found, text)| found == name && text.starts_with(start.as_str()))
         };
         self.endpoint.is_none_or(|endpoint| endpoint == call.endpoint) && self.parameter.as_ref().is_none_or(has)
     }

@@ -89,7 +89,7 @@ pub struct FaultPlan {
     /// Calls of this endpoint only.
     #[serde(default)]
     pub at: Option<Endpoint>,
-    /// Calls with this query parameter only: its name and its value, which may be empty for any.
+    /// Calls with this query parameter only: its name and how its value begins, which may be empty for any.
     #[serde(default)]
     pub asking: Option<(String, String)>,
 }
@@ -209,36 +209,83 @@ mod tests {
         assert!(zone.settings(opened()).unwrap_err().to_string().contains("Atlantis"));
     }
 
+    /// What `fixtures/scenarios/README.md` says can be written.
     #[test]
-    fn every_form_of_fault_and_choice_can_be_written() {
-        let scenario = Scenario::parse(
-            "test",
-            r#"
-            about = "All forms"
-            [[fault]]
-            what = { html = { status = 502 } }
-            when = { every = 7 }
-            at = "bibs"
-            [[fault]]
-            what = { too_many_requests = { remaining = "0", reset = "soon" } }
-            when = { calls = { from = 3, to = 5 } }
-            [[fault]]
-            what = { unauthorized = "invalid_grant" }
-            when = { nth = 4 }
-            asking = ["deleted", "true"]
-            [[fault]]
-            what = "hang"
-            when = { daily = { from = "23:30", to = "04:15" } }
-            [[fault]]
-            what = { garbled = { kind = "bibs", id = 1000001, how = "wrong_types" } }
-            [[fault]]
-            what = { expires_in = {} }
-            when = { span = { after = "30s", lasts = "1m" } }
-            [[fault]]
-            what = "reset"
-            when = { chance = 0.01 }
-            "#,
-        );
-        assert_eq!(scenario.unwrap().fault.len(), 7);
+    fn every_documented_form_can_be_written() {
+        let faults = [
+            "{ error = { code = 109 } }",
+            "{ error = { code = 107, status = 200, as_text = true } }",
+            "{ unauthorized = \"invalid_grant\" }",
+            "{ too_many_requests = { remaining = \"0\", reset = \"2\", limit = \"9\", retry_after = \"soon\" } }",
+            "{ rate_exceeded = { status = 500, minutes = \"12\" } }",
+            "{ html = { status = 502 } }",
+            "{ bare = { status = 500 } }",
+            "{ not_retryable = { status = 503 } }",
+            "{ raw = { status = 200, content_type = \"text/plain\", headers = [[\"x\", \"y\"]], body = \"…\" } }",
+            "\"empty_body\"",
+            "\"lone_code\"",
+            "\"no_entries\"",
+            "\"error_code_text\"",
+            "\"malformed_json\"",
+            "\"empty_page\"",
+            "{ short_page = { entries = 3 } }",
+            "\"loop_page\"",
+            "\"reversed_page\"",
+            "{ poison = { kind = \"bibs\", id = 1000001, code = 103, even_ids = true } }",
+            "{ garbled = { kind = \"bibs\", id = 1000001, how = \"wrong_types\" } }",
+            "\"hang\"",
+            "\"reset\"",
+            "\"refuse\"",
+            "{ cut = { percent = 50 } }",
+            "{ slow = { bytes_per_second = 1000 } }",
+            "\"stale_connection\"",
+            "\"close_after\"",
+            "{ delay = { milliseconds = 500 } }",
+            "\"no_date\"",
+            "{ wrong_date = { seconds = 90 } }",
+            "\"revoke_tokens\"",
+            "{ expires_in = { literal = \"null\" } }",
+            "{ expires_in = {} }",
+        ];
+        let choices = [
+            "\"always\"",
+            "{ nth = 3 }",
+            "{ first = 10 }",
+            "{ calls = { from = 3, to = 5 } }",
+            "{ every = 7 }",
+            "{ chance = 0.01 }",
+            "{ span = { after = \"30s\", lasts = \"10m\" } }",
+            "{ daily = { from = \"23:30\", to = \"04:15\" } }",
+        ];
+        let actions = [
+            "{ edit = { kind = \"bibs\", count = 5 } }",
+            "{ batch = { kind = \"items\", count = 5 } }",
+            "{ create = { kind = \"patrons\", count = 5 } }",
+            "{ suppress = { kind = \"bibs\", count = 5 } }",
+            "{ toggle_suppression = { kind = \"bibs\", count = 5 } }",
+            "{ delete = { kind = \"bibs\", count = 5 } }",
+            "{ edit_silently = { count = 5 } }",
+            "{ move = { count = 5 } }",
+            "{ lend = { count = 5 } }",
+            "{ use = { count = 5 } }",
+            "{ edit_late = { kind = \"bibs\", count = 5, seconds = 150 } }",
+            "{ load_back_dated = { count = 5, days = 30 } }",
+            "{ plant = { oddity = \"short_leader\", count = 1 } }",
+            "{ fault = { what = \"hang\", when = { first = 1 } } }",
+            "\"revoke_tokens\"",
+            "{ step_clock = { seconds = -3600 } }",
+            "{ live = { bib_edits = 3.0, night = { at = \"02:30\", percent = 4 } } }",
+        ];
+        let mut text = String::from("about = \"All forms\"\ntoken_lifetime = \"1h\"\n");
+        for fault in faults {
+            text.push_str(&format!("[[fault]]\nwhat = {fault}\nat = \"token_info\"\nasking = [\"id\", \"[\"]\n"));
+        }
+        for choice in choices {
+            text.push_str(&format!("[[fault]]\nwhat = \"hang\"\nwhen = {choice}\n"));
+        }
+        text.push_str(&format!("[[step]]\nsay = \"All.\"\nwhen = \"recovered\"\ndo = [{}]\n", actions.join(",")));
+        let scenario = Scenario::parse("test", &text).unwrap();
+        assert_eq!(scenario.fault.len(), faults.len() + choices.len());
+        assert_eq!(scenario.step[0].actions.len(), actions.len());
     }
 }

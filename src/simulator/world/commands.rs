@@ -147,6 +147,35 @@ impl World {
         .ok_or(NoSuchRecord { kind, id })
     }
 
+    /// Gives a deleted number to a new live record. Sierra is not known to do it; a client must bear it all the same
+    /// (BR-010).
+    ///
+    /// # Errors
+    /// When the number was never deleted.
+    pub fn revive(&mut self, kind: Kind, id: u64) -> Result<(), NoSuchRecord> {
+        if !self.deleted(kind).contains_key(&id) {
+            return Err(NoSuchRecord { kind, id });
+        }
+        let mark = self.mark();
+        let mut rng = self.generator();
+        match kind {
+            Kind::Bibs => {
+                let bib = self.new_bib(&mut rng);
+                self.bibs.put(id, Slot::Live(mark.fresh(), bib), mark.visible_from);
+            }
+            Kind::Items => {
+                let bib = self.bibs.live_from(0);
+                let item = self.new_item(&mut rng, id, bib.into_iter().collect());
+                self.items.put(id, Slot::Live(mark.fresh(), item), mark.visible_from);
+            }
+            Kind::Patrons => {
+                let patron = self.new_patron(&mut rng, id);
+                self.patrons.put(id, Slot::Live(mark.fresh(), patron), mark.visible_from);
+            }
+        }
+        Ok(())
+    }
+
     /// Adds a record of any kind; an item hangs from the first live bib, if there is one.
     pub fn create(&mut self, kind: Kind) -> u64 {
         match kind {

@@ -99,6 +99,7 @@ impl<R: Clone> Shelf<R> {
     /// Puts a slot in its place; `visible_from` hides the change until then.
     pub(crate) fn put(&mut self, id: u64, slot: Slot<R>, visible_from: Option<Timestamp>) {
         let before = self.slots.insert(id, slot);
+        self.forgotten.remove(&id);
         if let Some(until) = visible_from {
             // A second change under a veil moves the moment of its lifting; readers go on seeing the first state.
             let veil = self.veils.entry(id).or_insert(Veil { until, before });

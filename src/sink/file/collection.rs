@@ -120,9 +120,8 @@ impl Collection {
         manifest: &mut Manifest,
         now: Timestamp,
     ) -> Result<(), SinkFault> {
-        let is_old =
-            |pair: &Pair| now > pair.opened && now.duration_since(pair.opened).unsigned_abs() >= settings.rotate_every;
-        if self.growing.as_ref().is_some_and(is_old) { self.publish_growing(manifest) } else { Ok(()) }
+        let is_old = self.growing.as_ref().is_some_and(|pair| settings.is_old(pair.opened, now));
+        if is_old { self.publish_growing(manifest) } else { Ok(()) }
     }
 
     /// Publishes the growing pair, if there is one, whatever its size and age.

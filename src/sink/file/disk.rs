@@ -1,7 +1,7 @@
 //! What the file sink does to the disk, with errors that name the place.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -105,6 +105,30 @@ pub(super) fn remove(path: &Path) -> Result<(), SinkFault> {
 /// The whole file.
 pub(super) fn read(path: &Path) -> Result<Vec<u8>, SinkFault> {
     fs::read(path).map_err(|source| SinkFault::Io { action: "read", path: path.to_owned(), source })
+}
+
+/// Whether the file begins with `start`.
+pub(super) fn starts_with(path: &Path, start: &[u8]) -> Result<bool, SinkFault> {
+    let failed = |source| SinkFault::Io { action: "read", path: path.to_owned(), source };
+    let mut begin = Vec::new();
+    File::open(path).map_err(failed)?.take(start.len() as u64).read_to_end(&mut begin).map_err(failed)?;
+    Ok(begin == start)
+}
+
+/// Shows each line, with its line feed if it has one, and where it ends.
+pub(super) fn for_each_line(path: &Path, mut show: impl FnMut(&[u8], u64)) -> Result<(), SinkFault> {
+    let failed = |source| SinkFault::Io { action: "read", path: path.to_owned(), source };
+    let mut reader = BufReader::with_capacity(1 << 16, File::open(path).map_err(failed)?);
+    let (mut line, mut end) = (Vec::new(), 0);
+    loop {
+        line.clear();
+        let read = reader.read_until(b'\n', &mut line).map_err(failed)?;
+        if read == 0 {
+            return Ok(());
+        }
+        end += read as u64;
+        show(&line, end);
+    }
 }
 
 /// The length of the file, `None` when there is none.

@@ -97,7 +97,7 @@ impl Lines {
     ) -> Result<(), SinkFault> {
         let (bytes, changes) = batch.after(self.highest);
         let (Some(first), Some(last)) = (changes.first(), changes.last()) else { return Ok(()) };
-        self.finish_if(|entry| is_old(entry, settings, now), manifest)?;
+        self.finish_if(|entry| settings.is_old(entry.opened, now), manifest)?;
         let mut growing = match self.growing.take() {
             Some(growing) => growing,
             None => self.begin(first.seq, now)?,
@@ -128,7 +128,7 @@ impl Lines {
         manifest: &mut Manifest,
         now: Timestamp,
     ) -> Result<(), SinkFault> {
-        self.finish_if(|entry| is_old(entry, settings, now), manifest)?;
+        self.finish_if(|entry| settings.is_old(entry.opened, now), manifest)?;
         if let Some(growing) = &mut self.growing {
             growing.enter(manifest)?;
         }
@@ -201,10 +201,6 @@ impl Growing {
             self.file.set_len(self.entry.bytes).ok();
         }
     }
-}
-
-fn is_old(entry: &FileEntry, settings: &FileSettings, now: Timestamp) -> bool {
-    now.duration_since(entry.opened).unsigned_abs() >= settings.rotate_every && now > entry.opened
 }
 
 fn entry_path(stream: Stream, name: &str) -> String {

@@ -14,8 +14,6 @@ use crate::sync::Seq;
 const XML_START: &[u8] =
     b"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<collection xmlns=\"http://www.loc.gov/MARC21/slim\">\n";
 const XML_END: &[u8] = b"</collection>\n";
-/// Cannot stand inside a record: there `<` is escaped.
-const RECORD_END: &[u8] = b"</record>\n";
 
 /// What a file of a pair holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,6 +45,14 @@ impl PartKind {
         match self {
             Self::Records => XML_START,
             Self::Deletions => b"",
+        }
+    }
+
+    /// What an entry ends with and no part of one does: inside a record `<` is escaped.
+    fn entry_end(self) -> &'static [u8] {
+        match self {
+            Self::Records => b"</record>\n",
+            Self::Deletions => b"\n",
         }
     }
 
@@ -204,23 +210,26 @@ impl Part {
 
     /// How much of what is there is whole, when nothing else tells.
     pub(super) fn whole_length(&self) -> Result<u64, SinkFault> {
-        let text = disk::read(&self.path)?;
-        let whole = match self.kind {
-            PartKind::Records => memchr::memmem::rfind(&text, RECORD_END).map(|at| at + RECORD_END.len()),
-            PartKind::Deletions => memchr::memrchr(b'\n', &text).map(|at| at + 1),
-        };
-        Ok(whole.filter(|_| text.starts_with(self.kind.start())).unwrap_or(0) as u64)
+        if !disk::starts_with(&self.path, self.kind.start())? {
+            return Ok(0);
+        }
+        let mut whole = 0;
+        disk::for_each_line(&self.path, |line, end| {
+            if line.ends_with(self.kind.entry_end()) {
+                whole = end;
+            }
+        })?;
+        Ok(whole)
     }
 
     /// Length, checksum and number of entries of the published file.
     pub(super) fn describe_published(&self) -> Result<(u64, String, u64), SinkFault> {
-        let text = disk::read(&self.published)?;
-        let count = match self.kind {
-            PartKind::Records => memchr::memmem::find_iter(&text, RECORD_END).count(),
-            PartKind::Deletions => memchr::memchr_iter(b'\n', &text).count(),
-        };
-        let mut checksum = Sha256::new();
-        checksum.update(&text);
-        Ok((text.len() as u64, disk::checksum_text(&checksum), count as u64))
+        let (mut length, mut count) = (0, 0);
+        disk::for_each_line(&self.published, |line, end| {
+            length = end;
+            count += u64::from(line.ends_with(self.kind.entry_end()));
+        })?;
+        let checksum = disk::checksum(&self.published, length)?;
+        Ok((length, disk::checksum_text(&checksum), count))
     }
 }

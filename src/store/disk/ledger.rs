@@ -1,8 +1,9 @@
 //! Ledger rows. A patron row is sealed whole: positions and id ranges are record numbers of people.
 
-use super::codec::{Damaged, Reader, Writer, stream_code};
+use super::chunks;
+use super::codec::{Damaged, Reader, Writer};
 use super::error;
-use super::trees::Tree;
+use super::trees::{Batch, Tree, Trees};
 use crate::privacy::Keyring;
 use crate::record::Stream;
 use crate::sync::{LedgerRow, Pass, RowState, Span, StoreError, Window};
@@ -10,21 +11,46 @@ use crate::sync::{LedgerRow, Pass, RowState, Span, StoreError, Window};
 /// What patron rows are sealed for.
 const PURPOSE: &str = "ledger row";
 
-/// Stream, then row number big-endian.
-pub(super) fn key(stream: Stream, id: u64) -> Vec<u8> {
-    let mut writer = Writer::new();
-    writer.byte(stream_code(stream)).raw(&id.to_be_bytes());
-    writer.finish()
+/// Bytes of the key of a row: stream and number.
+const KEY_BYTES: usize = 9;
+
+/// Rows of `stream`, by number.
+pub(super) fn list(trees: &Trees, keyring: &Keyring, stream: Stream) -> Result<Vec<LedgerRow>, StoreError> {
+    let rows = trees.range(Tree::Ledger, key(stream, 0)..=key(stream, u64::MAX));
+    let heads = rows.filter(|row| row.as_ref().map_or(true, |(key, _)| !chunks::is_continuation(key, KEY_BYTES)));
+    let rows = heads.map(|row| {
+        let (key, first) = row?;
+        decode(keyring, stream, &key, &chunks::join(trees, Tree::Ledger, &key, &first)?)
+    });
+    rows.collect()
+}
+
+/// Puts a row in the place of an earlier one with its number.
+pub(super) fn put(trees: &Trees, keyring: &Keyring, batch: &mut Batch, row: &LedgerRow) -> Result<(), StoreError> {
+    // Chunked because nothing bounds the text of an error.
+    chunks::replace(trees, batch, Tree::Ledger, &key(row.stream, row.id), &encode(keyring, row))
+}
+
+/// Removes a row, whether or not it is there.
+pub(super) fn remove(trees: &Trees, batch: &mut Batch, stream: Stream, id: u64) -> Result<(), StoreError> {
+    chunks::remove(trees, batch, Tree::Ledger, &key(stream, id))
 }
 
 /// The payload of a row.
-pub(super) fn encode(keyring: &Keyring, row: &LedgerRow) -> Vec<u8> {
+fn encode(keyring: &Keyring, row: &LedgerRow) -> Vec<u8> {
     let plain = encode_plain(row);
     if row.stream == Stream::Patrons { keyring.seal(PURPOSE, &plain) } else { plain }
 }
 
+/// Stream, then row number big-endian.
+fn key(stream: Stream, id: u64) -> Vec<u8> {
+    let mut writer = Writer::new();
+    writer.stream(stream).raw(&id.to_be_bytes());
+    writer.finish()
+}
+
 /// The row of `stream` under `key`.
-pub(super) fn decode(keyring: &Keyring, stream: Stream, key: &[u8], bytes: &[u8]) -> Result<LedgerRow, StoreError> {
+fn decode(keyring: &Keyring, stream: Stream, key: &[u8], bytes: &[u8]) -> Result<LedgerRow, StoreError> {
     let row = if stream == Stream::Patrons {
         let plain = keyring.open(PURPOSE, bytes).map_err(|error| error::sealed(Tree::Ledger, error))?;
         decode_plain(stream, key, &plain)

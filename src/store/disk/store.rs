@@ -246,10 +246,10 @@ impl Store for SledStore {
             }
             quarantine::apply(&self.trees, draft, &slice)?;
             for (stream, id) in &slice.removed_rows {
-                draft.batch.remove(Tree::Ledger, ledger::key(*stream, *id));
+                ledger::remove(&self.trees, &mut draft.batch, *stream, *id)?;
             }
             for row in &slice.rows {
-                draft.batch.put(Tree::Ledger, ledger::key(row.stream, row.id), &ledger::encode(&self.keyring, row));
+                ledger::put(&self.trees, &self.keyring, &mut draft.batch, row)?;
             }
             Ok(seqs)
         })
@@ -311,14 +311,7 @@ impl Store for SledStore {
     }
 
     fn ledger(&self, stream: Stream) -> Result<Vec<LedgerRow>, StoreError> {
-        self.read("read the ledger", |_| {
-            let rows = self.trees.range(Tree::Ledger, ledger::key(stream, 0)..=ledger::key(stream, u64::MAX));
-            let rows = rows.map(|row| {
-                let (key, bytes) = row?;
-                ledger::decode(&self.keyring, stream, &key, &bytes)
-            });
-            rows.collect()
-        })
+        self.read("read the ledger", |_| ledger::list(&self.trees, &self.keyring, stream))
     }
 
     fn next_row_id(&self) -> Result<u64, StoreError> {
@@ -402,5 +395,139 @@ impl Store for SledStore {
     fn free_bytes(&self) -> Result<Option<u64>, StoreError> {
         let free = fs4::available_space(&self.directory);
         free.map(Some).map_err(|error| error::io("measure the free space of the state directory", error))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::clock::SystemClock;
+    use crate::store::disk::head;
+    use crate::sync::ports::StoreErrorKind;
+
+    type Write = fn(&SledStore) -> Result<(), StoreError>;
+
+    /// Every writing call of the port.
+    const WRITES: [(&str, Write); 6] = [
+        ("commit", |store| store.commit(Slice::default()).map(drop)),
+        ("raise_seq", |store| store.raise_seq(Seq::MAX)),
+        ("next_row_id", |store| store.next_row_id().map(drop)),
+        ("set_sink_positions", |store| {
+            store.set_sink_positions(&BTreeMap::from([("archive".to_owned(), SinkPosition::default())]))
+        }),
+        ("remove_sink", |store| store.remove_sink("archive")),
+        ("save_snapshot", |store| store.save_snapshot(Snapshot::Quota, b"x")),
+    ];
+
+    fn open(directory: &tempfile::TempDir) -> SledStore {
+        let settings = StoreSettings {
+            path: directory.path().join("state"),
+            outbox_max_size: u64::MAX,
+            min_free: 0,
+            retention: Duration::from_secs(1),
+        };
+        SledStore::open(&settings, Arc::new(Keyring::for_tests(1)), Arc::new(SystemClock)).expect("opens")
+    }
+
+    fn slice_of_one() -> Slice {
+        let change = Change {
+            seq: Seq::ZERO,
+            stream: Stream::Bibs,
+            id: "1".into(),
+            op: crate::sync::Op::Upsert,
+            updated: None,
+            suppressed: false,
+            captured: jiff::Timestamp::UNIX_EPOCH,
+            source: crate::sync::Origin::Load,
+            payload: crate::sync::Payload::Nothing,
+            unlinked_bib_ids: Vec::new(),
+            hash: crate::sync::ContentHash::default(),
+            only_for: None,
+        };
+        Slice { changes: vec![change], ..Slice::default() }
+    }
+
+    #[test]
+    fn every_acknowledgement_follows_a_sync_of_its_own() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let store = open(&directory);
+        for (name, write) in WRITES {
+            let before = store.fences_raised();
+            write(&store).expect("writes");
+            assert!(store.fences_raised() > before, "{name}");
+        }
+    }
+
+    /// BR-117: a sync that fails is not tried twice, and what it left behind is not served.
+    #[test]
+    fn a_write_whose_sync_fails_is_not_acknowledged_and_ends_the_store() {
+        for (name, write) in WRITES {
+            let directory = tempfile::tempdir().expect("a directory");
+            let mut store = open(&directory);
+            // fsync of a character device is refused: a disk that cannot promise anything.
+            store.fence = Fence::on(fs::File::open("/dev/null").expect("there is one"));
+            assert_eq!(write(&store).expect_err("not synced").kind, StoreErrorKind::Io, "{name}");
+            assert_eq!(store.fences_raised(), 0);
+
+            store.fence = Fence::open(&directory.path().join("state").join(DATABASE)).expect("opens");
+            for (again, write) in WRITES {
+                let refused = write(&store).expect_err("closed");
+                assert!(refused.message.contains("closed by an earlier failure"), "{again} after {name}: {refused}");
+            }
+            assert!(store.last_seq().is_err() && store.snapshot(Snapshot::Quota).is_err());
+            assert!(store.outbox_after(Seq::ZERO, 1, 1).is_err() && store.ledger(Stream::Bibs).is_err());
+            assert_eq!(store.fences_raised(), 0, "no sync is tried again after {name}");
+        }
+    }
+
+    /// BR-118, CUR-2: delivery reads nothing that a power failure could take back.
+    #[test]
+    fn what_is_committed_and_not_fenced_is_not_read() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let store = open(&directory);
+        let fenced_seq = store.commit(slice_of_one()).expect("commits");
+        let prepared = Prepared::of(&store.keyring, &store.squeeze, &slice_of_one().changes[0]).expect("encodes");
+        let mut draft = Draft::of(&store.fenced.read().expect("unpoisoned"));
+        let unfenced_seq = outbox::append(&mut draft, vec![prepared]).expect("room");
+        draft.transact("commit without a fence", &store.trees).expect("commits");
+
+        let seqs: Vec<Seq> =
+            store.outbox_after(Seq::ZERO, 9, usize::MAX).expect("reads").iter().map(|change| change.seq).collect();
+        assert_eq!(seqs, fenced_seq);
+        assert_eq!(store.outbox_entries_after(Seq::ZERO, 9).expect("reads").len(), 1);
+        assert_eq!(store.outbox_usage().expect("reads").entries, 1);
+        assert_eq!(store.last_seq().expect("reads"), fenced_seq[0]);
+        assert!(unfenced_seq[0] > fenced_seq[0]);
+
+        // And the next write, which would give the same seq again, is refused.
+        let refused = store.commit(slice_of_one()).expect_err("not the head it knows");
+        assert_eq!(refused.kind, StoreErrorKind::Corrupt);
+        assert!(store.last_seq().is_err());
+    }
+
+    #[test]
+    fn a_panic_inside_ends_as_an_error_and_ends_the_store() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let store = open(&directory);
+        let contained: Result<(), _> = store.contained("read something", || panic!("as sled does"));
+        assert_eq!(contained.expect_err("contained").kind, StoreErrorKind::Corrupt);
+        assert!(store.last_seq().is_err());
+    }
+
+    #[test]
+    fn a_closed_store_leaves_nothing_to_sled_s_parting_flush() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let store = open(&directory);
+        let mut batch = crate::store::disk::trees::Batch::default();
+        batch.put(Tree::Meta, "half applied", b"x");
+        let head = store.fenced.read().expect("unpoisoned").head.encode();
+        store.trees.transact("leave something unflushed", &batch, head::KEY, Some(&head)).expect("commits");
+        let written = || fs::read(directory.path().join("state").join(DATABASE).join("db")).expect("there");
+        let before = written();
+        store.close();
+        drop(store);
+        assert!(written() == before, "the database was written to after it was closed");
     }
 }

@@ -119,9 +119,8 @@ impl Lane {
         self.observer.observe(&Event::PageCaptured {
             stream: row.stream,
             pass: row.pass,
-            entries: absorbed.entries.fetched(),
+            entries: absorbed.entries,
             changes: absorbed.changes,
-            quarantined: absorbed.entries.quarantined,
             last_seq: absorbed.last_seq,
         });
         Ok(absorbed)

@@ -1,5 +1,9 @@
 //! The Sierra client from outside.
 
+mod answers;
 mod http_transport;
+mod privacy;
 mod raw_server;
 mod real_data;
+mod script;
+mod tokens;

@@ -80,6 +80,18 @@ async fn revoked_tokens_are_dead_and_token_calls_are_counted() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_new_token_ends_the_earlier_ones_only_where_it_is_so_configured() {
+    let simulator = small_library();
+    let first = Client::of(&simulator).await;
+    let second = Client::of(&simulator).await;
+    assert_eq!((first.get("/bibs").await.0, second.get("/bibs").await.0), (200, 200));
+    simulator.with(|simulator| simulator.switches.one_token = true);
+    let third = Client::of(&simulator).await;
+    assert_eq!((first.get("/bibs").await.0, second.get("/bibs").await.0), (401, 401));
+    assert_eq!(third.get("/bibs").await.0, 200);
+}
+
+#[tokio::test(start_paused = true)]
 async fn token_replies_can_be_odd() {
     let simulator = small_library();
     let reply = async || {

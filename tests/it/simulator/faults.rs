@@ -50,10 +50,13 @@ async fn calls_are_chosen_by_number_endpoint_and_parameter() {
     simulator.plan(Fault::Html { status: 502 }.every(3).at(Endpoint::Bibs));
     simulator.plan(Fault::Html { status: 503 }.nth(1).at(Endpoint::Items));
     simulator.plan(Fault::Bare { status: 500 }.always().asking("deleted", "true"));
+    simulator.plan(Fault::Bare { status: 504 }.always().asking("id", "["));
     assert_eq!(fates(&client, 6).await, ["200", "200", "502", "200", "200", "502"]);
     assert_eq!(client.get("/items").await.0, 503);
     assert_eq!(client.get("/items").await.0, 200);
     assert_eq!(client.get("/items?deleted=true").await.0, 500);
+    assert_eq!(client.get("/items?id=[0,]").await.0, 504);
+    assert_eq!(client.get("/items?id=1,2").await.0, 404);
 }
 
 /// A5, BR-033, BR-041, BR-046: what 200 can hide.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::SignedDuration;
 use jiff::tz::TimeZone;
 use sierra_sync::seed::RootSeed;
-use sierra_sync::simulator::{Kind, LibrarySettings, World};
+use sierra_sync::simulator::{Endpoint, Kind, LibrarySettings, World};
 
 use super::client::{Client, id, library, opened, small_library};
 
@@ -74,6 +74,23 @@ fn silent_and_back_dated_changes_escape_every_window() {
     let last_month = "2025-12-01T08:00:00Z".parse().unwrap();
     let loaded = world.dated(last_month, World::create_bib);
     assert_eq!(world.true_record(Kind::Bibs, loaded).unwrap().updated, last_month);
+}
+
+/// BR-003: the library changes between one page and the next, and nobody else gets in between.
+#[tokio::test(start_paused = true)]
+async fn the_library_can_change_exactly_between_two_calls() {
+    let simulator = small_library();
+    let client = Client::of(&simulator).await;
+    let bibs = simulator.world(|world| world.ids(Kind::Bibs));
+    let last = *bibs.last().unwrap();
+    simulator.with(|simulator| {
+        simulator.after_call(Endpoint::Bibs, 2, move |world| world.delete(Kind::Bibs, last).unwrap());
+    });
+    let is_deleted = async || client.entries(&format!("/bibs?id={last}")).await[0]["deleted"] == true;
+    assert!(!is_deleted().await);
+    client.entries("/items").await;
+    assert!(!is_deleted().await);
+    assert!(is_deleted().await);
 }
 
 /// BR-072: what is stamped now and seen 150 s later.
@@ -171,6 +188,24 @@ fn loans_name_patrons_and_canaries_know_them() {
     }
     let bibs = serde_json::to_string(&world.truth(Kind::Bibs).live.values().map(|bib| &bib.json).collect::<Vec<_>>());
     assert!(canaries.iter().all(|canary| !bibs.as_ref().unwrap().contains(canary.as_str())));
+}
+
+/// BR-010: a number that comes to life again.
+#[test]
+fn a_deleted_number_can_be_revived() {
+    let mut world = World::open(&LibrarySettings::opened_at(opened()).sized(5, 5, 5), RootSeed::new(1));
+    for kind in Kind::ALL {
+        for keep in [true, false] {
+            let id = world.ids(kind)[0];
+            assert!(world.revive(kind, id).is_err());
+            world.keep_tombstones(keep);
+            world.delete(kind, id).unwrap();
+            assert!(world.true_record(kind, id).is_none() && world.deleted(kind).contains_key(&id));
+            world.revive(kind, id).unwrap();
+            assert_eq!(world.true_record(kind, id).unwrap().updated, opened());
+            assert!(!world.deleted(kind).contains_key(&id));
+        }
+    }
 }
 
 /// A Sierra restored from backup knows nothing of what came after.

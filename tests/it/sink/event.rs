@@ -61,8 +61,14 @@ fn numbers_of_the_record_stay_digit_for_digit() {
 }
 
 #[test]
-fn a_cut_line_is_no_event_and_the_error_quotes_nothing() {
+fn a_line_that_is_cut_or_odd_is_no_event_and_the_error_quotes_nothing() {
     let line = line(&bib(1, 7, "canary"));
+    for member in ["op", "suppressed", "seq", "losses", "updated"] {
+        let mut odd: serde_json::Value = serde_json::from_str(&line).expect("JSON");
+        odd[member] = "canary".into();
+        let error = Event::parse(odd.to_string().as_bytes()).expect_err(member);
+        assert!(!format!("{error} {error:?}").contains("canary"), "{error:?}");
+    }
     for cut in 0..line.len() - 2 {
         let error = Event::parse(&line.as_bytes()[..cut]).expect_err("cut short");
         assert!(!error.to_string().contains("canary"));

@@ -19,12 +19,13 @@ fn rows_of_every_shape_come_back_by_number_and_per_stream() {
             LedgerRow { span: days, pass: Pass::Deletes, state: RowState::Done, ..row(Stream::Items, 300) },
             LedgerRow { span: ids, pass: Pass::Load, state: RowState::Pending, position: None, ..row(Stream::Bibs, 2) },
             LedgerRow { span: closed, pass: Pass::Backfill, last_error: None, ..row(Stream::Patrons, 3) },
-            LedgerRow { pass: Pass::LateSweep, resume_at: None, ..row(Stream::Bibs, 1) },
+            LedgerRow { last_error: Some("why ".repeat(5_000)), resume_at: None, ..row(Stream::Bibs, 1) },
             LedgerRow { pass: Pass::Reconcile, state: RowState::Failed, attempts: 0, ..row(Stream::Bibs, 256) },
+            LedgerRow { pass: Pass::LateSweep, ..row(Stream::Bibs, 257) },
         ];
         subject.store().commit(Slice { rows: rows.clone(), ..Slice::default() }).unwrap();
         subject.reopen();
-        let bibs = [rows[3].clone(), rows[1].clone(), rows[4].clone()];
+        let bibs = [rows[3].clone(), rows[1].clone(), rows[4].clone(), rows[5].clone()];
         assert_eq!(subject.store().ledger(Stream::Bibs).unwrap(), bibs);
         assert_eq!(subject.store().ledger(Stream::Items).unwrap(), rows[..1]);
         assert_eq!(subject.store().ledger(Stream::Patrons).unwrap(), rows[2..3]);

@@ -86,7 +86,7 @@ fn a_change_of_any_size_passes() {
     each_store(|subject| {
         // Digits of a simple sequence: they do not compress away.
         let noise = |length: u64| (0..length).map(|index| char::from(b'0' + ((index * index / 7) % 10) as u8));
-        for length in [0, 1, 16_370, 16_384, 16_390, 40_000, 2_000_000] {
+        for length in [0, 1, 40_000, 2_000_000].into_iter().chain((3_900..4_200).step_by(7)) {
             let put = bib_holding(length, noise(length).collect());
             let seq = subject.store().commit(slice(vec![put.clone()])).unwrap()[0];
             let got = subject.store().outbox_after(Seq::new(seq.value() - 1).unwrap(), 1, 1).unwrap();
