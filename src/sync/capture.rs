@@ -5,12 +5,14 @@
 //! owed, then the update pass, then the delete pass. Capture knows no sink.
 
 pub mod absorb;
+mod apart;
 pub mod ending;
 pub mod error;
 mod lane;
 pub mod map;
 mod quarantine;
 
+mod page_size;
 pub mod pass;
 mod refetch;
 mod rows;

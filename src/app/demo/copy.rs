@@ -37,9 +37,9 @@ pub(super) fn of_ndjson(root: &Path, stream: Stream) -> anyhow::Result<Copy<Valu
         for (index, line) in reader.lines().enumerate() {
             let at = || format!("line {} of {path}", index + 1);
             let event: Value = serde_json::from_str(&line?).with_context(at)?;
-            let id = event["id"].as_str().and_then(|id| id.parse().ok()).with_context(at)?;
-            let seq = event["seq"].as_u64().with_context(at)?;
-            let live = match event["op"].as_str() {
+            let id = event.get("id").and_then(Value::as_str).and_then(|id| id.parse().ok()).with_context(at)?;
+            let seq = event.get("seq").and_then(Value::as_u64).with_context(at)?;
+            let live = match event.get("op").and_then(Value::as_str) {
                 Some("upsert") => Some(event),
                 Some("delete") => None,
                 other => bail!("{}: unknown op {other:?}", at()),
@@ -82,8 +82,10 @@ fn plain(record: &Record) -> Vec<PlainField> {
     let field = |field: Field<'_>| match field {
         Field::Control { tag, value } => (tag.to_string(), [' ', ' '], vec![(' ', value.to_owned())]),
         Field::Data { tag, indicators: [first, second], subfields } => {
-            let subfields =
-                subfields.iter().map(|subfield| (char::from(subfield.code.as_byte()), subfield.value.to_owned())).collect();
+            let subfields = subfields
+                .iter()
+                .map(|subfield| (char::from(subfield.code.as_byte()), subfield.value.to_owned()))
+                .collect();
             (tag.to_string(), [first, second].map(|indicator| char::from(indicator.as_byte())), subfields)
         }
     };

@@ -6,6 +6,7 @@ use super::absorb::{Arrival, Batch, Intake};
 use super::ending::{Ending, Next, Rigour};
 use super::error::WalkError;
 use super::lane::Lane;
+use super::page_size::PageSize;
 use super::tally::Tally;
 use crate::sync::decide::Rules;
 use crate::sync::ports::{Answer, CallClass, FieldSet, Page, PageFilter, PageQuery, SourceErrorKind};
@@ -76,10 +77,11 @@ impl Lane {
         tally.windows += 1;
         let question = Question::of(row, &self.settings);
         let mut ending = Ending::new(question.rigour, row.position.is_some());
-        let mut limit = self.settings.page_size;
+        let mut smaller = PageSize::new(self.settings.page_size);
         let mut fresh_connection = false;
         loop {
             self.ready(cancel).await?;
+            let limit = smaller.limit().unwrap_or(self.settings.page_size);
             let query = question.page(row, limit, fresh_connection);
             match self.ask(&query, cancel).await {
                 Ok(Answer::Nothing { traffic, .. }) => {
@@ -99,19 +101,26 @@ impl Lane {
                     ending.on_page(page.entries.len(), limit);
                     self.take_in(page, &question, row, tally, cancel).await?;
                     fresh_connection = false;
-                    limit = limit.saturating_mul(2).min(self.settings.page_size);
+                    smaller.on_success();
                 }
-                Err(error) => {
-                    if let WalkError::Source(failed) = &error {
-                        tally.traffic += failed.traffic;
-                    }
-                    match &error {
-                        WalkError::Source(failed) if failed.kind == SourceErrorKind::Narrow && limit > 1 => {
-                            limit = (limit / 2).max(1);
+                Err(WalkError::Source(failed)) if failed.kind == SourceErrorKind::Narrow => {
+                    tally.traffic += failed.traffic;
+                    smaller.on_failure();
+                    match smaller.limit() {
+                        Some(_) if failed.status_code.is_none() => {}
+                        // It fails whatever its size, or for a reason that size does not touch.
+                        _ => {
+                            self.take_apart(&question, row, &failed, tally, cancel).await?;
+                            smaller = PageSize::new(self.settings.page_size);
+                            ending = Ending::new(question.rigour, true);
                         }
-                        _ => return Err(error),
                     }
                 }
+                Err(WalkError::Source(failed)) => {
+                    tally.traffic += failed.traffic;
+                    return Err(failed.into());
+                }
+                Err(error) => return Err(error),
             }
         }
     }

@@ -12,5 +12,5 @@ mod watch;
 
 pub(crate) use recorder::Trouble;
 pub(crate) use rig::{Rig, hours, minutes, seeds};
-pub(crate) use shelf_source::{Act, ShelfSource};
+pub(crate) use shelf_source::{Act, ShelfSource, would_list};
 pub(crate) use vitals::NoVitals;

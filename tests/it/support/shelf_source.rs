@@ -27,6 +27,8 @@ pub(crate) enum Act {
     Serve,
     /// It fails.
     Fail(SourceErrorKind),
+    /// It always fails like this, with a status and Sierra's code.
+    FailWith(u16, i64),
     /// "Nothing", though there may be something.
     Nothing,
     /// The page after this number instead of the one asked for.
@@ -175,6 +177,10 @@ impl Opening {
         match act {
             Act::Serve => {}
             Act::Fail(kind) => return Err(failure(kind)),
+            Act::FailWith(status, code) => {
+                let (status_code, code) = (Some(status), Some(code));
+                return Err(SourceError { status_code, code, ..failure(SourceErrorKind::Narrow) });
+            }
             Act::Nothing => query.filter = PageFilter::Ids(Vec::new()),
             Act::PageAfter(id) => query.after = Some(RecordNumber::new(id)),
             Act::Slowly(time) => tokio::time::sleep(time).await,
@@ -205,8 +211,13 @@ impl Source for Opening {
     }
 }
 
+/// The numbers that would be listed in answer to `query`.
+pub(crate) fn would_list(shelf: &Shelf, query: &PageQuery) -> Vec<u64> {
+    entries(shelf, query).into_iter().map(|(id, _)| id).collect()
+}
+
 /// A failed call.
-pub(crate) fn failure(kind: SourceErrorKind) -> SourceError {
+fn failure(kind: SourceErrorKind) -> SourceError {
     SourceError {
         kind,
         message: format!("failed as planned: {kind:?}"),
