@@ -217,7 +217,12 @@ mod tests {
     /// BR-085: legacy counts are never passed on.
     #[test]
     fn counts_and_entry_map_are_always_the_standard_ones() {
-        for text in ["00000nam  4200000 a 4500", "00000nam  2 00000 a 4500", "00000nam  2200000 a 4530"] {
+        for text in [
+            "00000nam x2200000 a 4500",
+            "00000nam  4200000 a 4500",
+            "00000nam  2 00000 a 4500",
+            "00000nam  2200000 a 4530",
+        ] {
             assert_eq!(read(text), ("00000nam a2200000 a 4500".to_owned(), true), "{text:?}");
         }
     }

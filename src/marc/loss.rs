@@ -5,6 +5,10 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::error::MarcError;
+use super::settings::OnIllegal;
+use super::text::{self, Findings};
+
 /// One repair or omission. Nothing about a record changes without one.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub struct Loss {
@@ -153,6 +157,29 @@ impl Losses {
         }
         self.listed
     }
+}
+
+/// Turns what was found in one text into losses, or into an error where the settings ask for quarantine.
+pub(super) fn report(
+    findings: &Findings,
+    field: impl Fn() -> String,
+    policy: OnIllegal,
+    losses: &mut Losses,
+) -> Result<(), MarcError> {
+    if findings.damaged > 0 {
+        losses
+            .push(LossKind::TextDamaged, field(), || format!("holds U+FFFD {}", text::count(findings.damaged, "time")));
+    }
+    let Some(&first) = findings.examples.first() else { return Ok(()) };
+    let kind = match policy {
+        OnIllegal::Quarantine => {
+            return Err(MarcError::IllegalCharacter { field: field(), code_point: text::code_point(first) });
+        }
+        OnIllegal::Drop => LossKind::CharactersDropped,
+        OnIllegal::Replace => LossKind::CharactersReplaced,
+    };
+    losses.push(kind, field(), || findings.describe_illegal());
+    Ok(())
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
 //! A MARC record that is valid once built.
 
 use std::fmt;
-use std::ops::Range;
 
 use super::error::MarcError;
+use super::field::{Field, Subfield, SubfieldSpan, Subfields, range, slice};
 use super::leader::Leader;
 use super::settings::OnIllegal;
 use super::tag::{Indicator, SubfieldCode, Tag};
@@ -29,55 +29,11 @@ pub struct Record {
 /// The most text one record may hold. No catalogue record comes near; it bounds what a hostile file can cost.
 pub const MAX_TEXT_BYTES: usize = 64 << 20;
 
-/// One field of a [`Record`].
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Field<'a> {
-    /// A control field (`00X`).
-    Control {
-        /// The tag.
-        tag: Tag,
-        /// The whole value; may be empty.
-        value: &'a str,
-    },
-    /// A data field.
-    Data {
-        /// The tag.
-        tag: Tag,
-        /// First and second indicator.
-        indicators: [Indicator; 2],
-        /// One subfield or more.
-        subfields: Subfields<'a>,
-    },
-}
-
-/// One subfield of a data field.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Subfield<'a> {
-    /// The code.
-    pub code: SubfieldCode,
-    /// The text; may be empty.
-    pub value: &'a str,
-}
-
-/// The subfields of one data field, in order.
-#[derive(Clone, Copy)]
-pub struct Subfields<'a> {
-    text: &'a str,
-    spans: &'a [SubfieldSpan],
-}
-
 #[derive(Debug, Clone, Copy)]
 struct FieldSpan {
     tag: Tag,
     indicators: [Indicator; 2],
     /// Of the text for a control field, of the subfields for a data field.
-    start: u32,
-    end: u32,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct SubfieldSpan {
-    code: SubfieldCode,
     start: u32,
     end: u32,
 }
@@ -192,8 +148,8 @@ impl Record {
 
     /// Keeps the subfields for which `keep` says so; returns how many went. A data field left without subfields
     /// goes as well. The text of what went is gone from memory too.
-    pub fn retain_subfields(&mut self, mut keep: impl FnMut(Tag, Subfield<'_>) -> bool) -> usize {
-        self.rebuild(|_| true, |tag, subfield| keep(tag, subfield)).1
+    pub fn retain_subfields(&mut self, keep: impl FnMut(Tag, Subfield<'_>) -> bool) -> usize {
+        self.rebuild(|_| true, keep).1
     }
 
     fn rebuild(
@@ -252,6 +208,11 @@ impl Record {
         self.subfields.clear();
     }
 
+    /// All text of all fields in one piece, and perhaps delimiters between: for searching.
+    pub(super) fn all_text(&self) -> &str {
+        &self.text
+    }
+
     /// Makes room for text that is about to be appended.
     pub(super) fn reserve(&mut self, text_bytes: usize, fields: usize, subfields: usize) {
         self.text.reserve(text_bytes.min(MAX_TEXT_BYTES));
@@ -276,6 +237,29 @@ impl Record {
         let (start, end, findings) = self.append_text(value, policy)?;
         self.subfields.push(SubfieldSpan { code, start, end });
         Ok(findings)
+    }
+
+    /// Takes text that is legal but for the delimiters around the parts that will be adopted; `None` if it is too long.
+    pub(super) fn adopt_text(&mut self, text: &str) -> Option<()> {
+        if text.len() > MAX_TEXT_BYTES {
+            return None;
+        }
+        self.text.clear();
+        self.text.push_str(text);
+        Some(())
+    }
+
+    /// Makes a control field of a part of the adopted text.
+    pub(super) fn adopt_control(&mut self, tag: Tag, start: usize, end: usize) -> Option<()> {
+        let (start, end) = (u32::try_from(start).ok()?, u32::try_from(end).ok()?);
+        self.fields.push(FieldSpan { tag, indicators: [Indicator::BLANK; 2], start, end });
+        Some(())
+    }
+
+    /// Makes a subfield of a part of the adopted text, for [`Record::close_data`].
+    pub(super) fn adopt_subfield(&mut self, code: SubfieldCode, start: usize, end: usize) -> Option<()> {
+        self.subfields.push(SubfieldSpan { code, start: u32::try_from(start).ok()?, end: u32::try_from(end).ok()? });
+        Some(())
     }
 
     /// How many subfields there are: the `first` of the field that comes next.
@@ -312,38 +296,6 @@ impl Record {
     }
 }
 
-impl Field<'_> {
-    /// The tag.
-    #[must_use]
-    pub const fn tag(&self) -> Tag {
-        match self {
-            Self::Control { tag, .. } | Self::Data { tag, .. } => *tag,
-        }
-    }
-}
-
-impl<'a> Subfields<'a> {
-    /// The subfields in order.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = Subfield<'a>> + Clone + use<'a> {
-        let text = self.text;
-        self.spans.iter().map(move |span| Subfield { code: span.code, value: slice(text, span.start, span.end) })
-    }
-
-    /// The text of the first subfield with this code.
-    #[must_use]
-    pub fn get(&self, code: SubfieldCode) -> Option<&'a str> {
-        self.iter().find(|subfield| subfield.code == code).map(|subfield| subfield.value)
-    }
-}
-
-impl PartialEq for Subfields<'_> {
-    fn eq(&self, other: &Self) -> bool {
-        self.iter().eq(other.iter())
-    }
-}
-
-impl Eq for Subfields<'_> {}
-
 impl PartialEq for Record {
     /// Same leader but for its lengths, same fields in the same order.
     fn eq(&self, other: &Self) -> bool {
@@ -360,24 +312,6 @@ impl fmt::Debug for Record {
     }
 }
 
-impl fmt::Debug for Field<'_> {
-    /// One line as cataloguers write it: `245 10 $aTitle :$bsubtitle`.
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Control { tag, value } => write!(formatter, "{tag} {value}"),
-            Self::Data { tag, indicators: [first, second], subfields } => {
-                write!(formatter, "{tag} {first}{second} {subfields:?}")
-            }
-        }
-    }
-}
-
-impl fmt::Debug for Subfields<'_> {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.iter().try_for_each(|subfield| write!(formatter, "${}{}", subfield.code, subfield.value))
-    }
-}
-
 fn refuse_illegal(value: &str, field: impl Fn() -> String) -> Result<(), MarcError> {
     if !text::is_suspect(value.as_bytes()) {
         return Ok(());
@@ -388,10 +322,95 @@ fn refuse_illegal(value: &str, field: impl Fn() -> String) -> Result<(), MarcErr
     }
 }
 
-fn range(start: u32, end: u32) -> Range<usize> {
-    start as usize..end as usize
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-fn slice(text: &str, start: u32, end: u32) -> &str {
-    text.get(range(start, end)).unwrap_or_default()
+    fn tag(text: &str) -> Tag {
+        Tag::new(text).expect("a tag")
+    }
+
+    fn code(byte: u8) -> SubfieldCode {
+        SubfieldCode::new(byte).expect("a code")
+    }
+
+    fn sample() -> Record {
+        let mut record = Record::new(Leader::default());
+        record.push_control(tag("001"), "x").expect("valid");
+        record
+            .push_data(tag("909"), [Indicator::BLANK; 2], [(code(b'a'), "private"), (code(b'b'), "open")])
+            .expect("valid");
+        record.push_data(tag("590"), [Indicator::BLANK; 2], [(code(b'x'), "private")]).expect("valid");
+        record
+    }
+
+    fn lines(record: &Record) -> Vec<String> {
+        record.fields().map(|field| format!("{field:?}")).collect()
+    }
+
+    #[test]
+    fn what_a_record_cannot_hold_is_refused_and_leaves_it_as_it_was() {
+        let mut record = sample();
+        let illegal = |field: &str| MarcError::IllegalCharacter { field: field.into(), code_point: "U+001F".into() };
+        assert_eq!(
+            record.push_control(tag("245"), "x"),
+            Err(MarcError::TagClass { tag: tag("245"), expected: "control" })
+        );
+        assert_eq!(record.push_control(tag("001"), "a\u{1f}"), Err(illegal("001")));
+        let blank = [Indicator::BLANK; 2];
+        assert_eq!(
+            record.push_data(tag("001"), blank, [(code(b'a'), "x")]),
+            Err(MarcError::TagClass { tag: tag("001"), expected: "data" })
+        );
+        assert_eq!(record.push_data(tag("245"), blank, []), Err(MarcError::NoSubfield { tag: tag("245") }));
+        assert_eq!(
+            record.push_data(tag("245"), blank, [(code(b'a'), "x"), (code(b'b'), "\u{1f}")]),
+            Err(illegal("245$b"))
+        );
+        assert_eq!(record, sample());
+        assert_eq!(record.text, sample().text, "nothing of the refused ones is left");
+    }
+
+    #[test]
+    fn text_beyond_the_limit_is_refused() {
+        let mut record = sample();
+        let half = "x".repeat(MAX_TEXT_BYTES / 2);
+        record.push_control(tag("009"), &half).expect("half fits");
+        assert_eq!(record.push_control(tag("009"), &half), Err(MarcError::TooLarge { limit_bytes: MAX_TEXT_BYTES }));
+        assert_eq!(record.len(), 4);
+    }
+
+    /// A12: what is masked before the outbox is gone, not just out of sight.
+    #[test]
+    fn dropped_fields_and_subfields_are_gone_from_memory() {
+        let mut record = sample();
+        assert_eq!(record.retain_fields(|field| field.tag() != tag("590")), 1);
+        assert_eq!(record.retain_subfields(|tag, subfield| !(tag.as_str() == "909" && subfield.code == code(b'a'))), 1);
+        assert_eq!(lines(&record), ["001 x", "909    $bopen"]);
+        assert!(!record.text.contains("private"));
+        assert_eq!(record.retain_subfields(|_, subfield| subfield.code != code(b'b')), 1);
+        assert_eq!(lines(&record), ["001 x"], "a field without subfields goes");
+        assert_eq!((record.retain_fields(|_| true), record.len()), (0, 1));
+    }
+
+    #[test]
+    fn sorting_keeps_the_order_within_a_tag() {
+        let mut record = sample();
+        record.push_data(tag("590"), [Indicator::BLANK; 2], [(code(b'a'), "second")]).expect("valid");
+        record.sort_by_tag();
+        let expected = ["001 x", "590    $xprivate", "590    $asecond", "909    $aprivate$bopen"];
+        assert_eq!(lines(&record), expected);
+    }
+
+    #[test]
+    fn records_are_equal_by_what_they_say() {
+        let mut other = sample();
+        other.push_control(tag("009"), "gone again").expect("valid");
+        other.retain_fields(|field| field.tag() != tag("009"));
+        other.set_leader(Leader::default().with_lengths(99, 60));
+        assert_eq!(other, sample());
+        other.set_leader(Leader::default().deleted());
+        assert_ne!(other, sample());
+        assert_ne!(Record::default(), sample());
+    }
 }

@@ -25,22 +25,21 @@ pub(super) struct Findings {
 }
 
 impl Findings {
-    /// Whether there is nothing to report.
-    pub(super) fn is_empty(&self) -> bool {
-        self.illegal == 0 && self.damaged == 0
-    }
-
     /// For people: `3 characters: U+0007, U+FFFE`.
     pub(super) fn describe_illegal(&self) -> String {
-        let plural = if self.illegal == 1 { "" } else { "s" };
         let examples: Vec<String> = self.examples.iter().map(|&character| code_point(character)).collect();
-        format!("{} character{plural}: {}", self.illegal, examples.join(", "))
+        format!("{}: {}", count(self.illegal, "character"), examples.join(", "))
     }
 }
 
 /// A code point as Unicode writes it: `U+0007`.
 pub(super) fn code_point(character: char) -> String {
     format!("U+{:04X}", u32::from(character))
+}
+
+/// A number with its noun: `1 byte`, `2 bytes`.
+pub(super) fn count(number: u64, noun: &str) -> String {
+    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
 }
 
 /// How many different characters [`Findings`] names.
@@ -140,7 +139,7 @@ mod tests {
     fn damage_that_came_in_is_seen_and_left_as_it_is() {
         let (text, findings) = clean("caf\u{fffd}", OnIllegal::Drop);
         assert_eq!((text.as_str(), findings.damaged, findings.illegal), ("caf\u{fffd}", 1, 0));
-        assert!(clean("ｆｕｌｌ　ｗｉｄｔｈ", OnIllegal::Drop).1.is_empty());
+        assert!(clean("ｆｕｌｌ　ｗｉｄｔｈ", OnIllegal::Drop).1 == Findings::default());
     }
 
     #[test]

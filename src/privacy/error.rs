@@ -6,7 +6,7 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 pub enum KeyFileError {
     /// It could not be read.
-    #[error("read the key file {}: {source}", path.display())]
+    #[error("read the key file {}", path.display())]
     Read {
         /// The file.
         path: PathBuf,
@@ -15,7 +15,7 @@ pub enum KeyFileError {
         source: std::io::Error,
     },
     /// It did not exist and could not be made.
-    #[error("make the key file {}: {source}", path.display())]
+    #[error("make the key file {}", path.display())]
     Create {
         /// The file.
         path: PathBuf,

@@ -4,6 +4,7 @@
 //! To rotate, append a key: `openssl rand -hex 32 >> <file>`. Older keys stay as long as something sealed with them
 //! may have to be opened.
 
+use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
@@ -33,7 +34,8 @@ pub(in crate::privacy) fn read(path: &Path) -> Result<Vec<Key>, KeyFileError> {
     let failed = |source| KeyFileError::Read { path: path.to_owned(), source };
     let file = File::open(path).map_err(failed)?;
     let mode = file.metadata().map_err(failed)?.permissions().mode() & 0o7777;
-    if mode & 0o077 != 0 && !is_handed_in(path) {
+    let by_systemd = std::env::var_os("CREDENTIALS_DIRECTORY");
+    if mode & 0o077 != 0 && !is_handed_in(path, by_systemd.as_deref()) {
         return Err(KeyFileError::Exposed { path: path.to_owned(), mode });
     }
     let text = Zeroizing::new(io::read_to_string(file).map_err(failed)?);
@@ -50,7 +52,10 @@ pub(in crate::privacy) fn create(path: &Path, key: &Key) -> Result<(), KeyFileEr
     if let Some(directory) = directory {
         fs::DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(failed)?;
     }
-    // Written aside and linked into place, so that a crash in between leaves no file with half a key.
+    if path.exists() {
+        return Err(failed(io::ErrorKind::AlreadyExists.into()));
+    }
+    // Written aside and moved into place, so that a crash in between leaves no file with half a key.
     let aside = path.with_extension("new");
     match fs::remove_file(&aside) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
@@ -61,9 +66,7 @@ pub(in crate::privacy) fn create(path: &Path, key: &Key) -> Result<(), KeyFileEr
     file.write_all(hex(key).as_bytes()).map_err(failed)?;
     file.write_all(b"\n").map_err(failed)?;
     file.sync_all().map_err(failed)?;
-    let linked = fs::hard_link(&aside, path);
-    fs::remove_file(&aside).map_err(failed)?;
-    linked.map_err(failed)?;
+    fs::rename(&aside, path).map_err(failed)?;
     // A key that a power failure takes back would leave values that nobody can open.
     File::open(directory.unwrap_or(Path::new("."))).and_then(|directory| directory.sync_all()).map_err(failed)
 }
@@ -108,8 +111,8 @@ fn hex(key: &Key) -> Zeroizing<String> {
     text
 }
 
-fn is_handed_in(path: &Path) -> bool {
-    let by_systemd = std::env::var_os("CREDENTIALS_DIRECTORY").filter(|directory| !directory.is_empty());
+fn is_handed_in(path: &Path, by_systemd: Option<&OsStr>) -> bool {
+    let by_systemd = by_systemd.filter(|directory| !directory.is_empty());
     path.starts_with(HANDED_IN) || by_systemd.is_some_and(|directory| path.starts_with(directory))
 }
 
@@ -150,6 +153,16 @@ mod tests {
             fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
             assert!(matches!(read(&path), Err(KeyFileError::Exposed { .. })), "{mode:o}");
         }
+    }
+
+    #[test]
+    fn only_secrets_handed_in_from_outside_may_have_any_mode() {
+        let systemd = Some(OsStr::new("/run/credentials/sierra-sync.service"));
+        assert!(is_handed_in(Path::new("/run/secrets/patrons"), None));
+        assert!(is_handed_in(Path::new("/run/credentials/sierra-sync.service/patrons"), systemd));
+        assert!(!is_handed_in(Path::new("/run/secrets-of-others/patrons"), systemd));
+        assert!(!is_handed_in(Path::new("/run/credentials/other.service/patrons"), systemd));
+        assert!(!is_handed_in(Path::new("state/keys/privacy.keys"), Some(OsStr::new(""))));
     }
 
     #[test]

@@ -54,7 +54,7 @@ impl Keyring {
     /// # Errors
     /// When it is missing, open to others than its owner, or not a key file.
     pub fn load(path: &Path) -> Result<Self, KeyFileError> {
-        Ok(Self::from_keys(key_file::read(path)?, path)?)
+        Self::from_keys(key_file::read(path)?, path)
     }
 
     /// Reads the key file at `path`, or makes one with a fresh key and mode 0600.

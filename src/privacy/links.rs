@@ -28,6 +28,32 @@ const PERSONAL: [&str; 13] = [
 /// Names that hold one of the parts above and are about no one: a count, a flag, the holdings of a serial.
 const IMPERSONAL: [&str; 5] = ["holdcount", "forhold", "holdings", "holdingids", "holdingcount"];
 
+/// Members of bibs and items that Sierra documents as texts, numbers, flags and dates about the record itself
+/// (sierra-api.md §3.2, §3.3): nobody need look into them.
+const TEXTS: [&str; 21] = [
+    "id",
+    "updatedDate",
+    "createdDate",
+    "deletedDate",
+    "deleted",
+    "suppressed",
+    "available",
+    "title",
+    "author",
+    "normTitle",
+    "normAuthor",
+    "publishYear",
+    "catalogDate",
+    "isbn",
+    "issn",
+    "barcode",
+    "callNumber",
+    "itemType",
+    "copyNo",
+    "copies",
+    "holdCount",
+];
+
 /// Parts of a URL that lead to a person.
 const PATHS: [&str; 3] = ["patrons/", "holds/", "checkouts/"];
 
@@ -51,6 +77,10 @@ pub(in crate::privacy) enum Pruned {
 
 /// Takes links to people out of the member `name` with `value`.
 pub(in crate::privacy) fn prune(name: &str, value: &RawValue) -> Pruned {
+    let is_text = !value.get().starts_with(['{', '[']);
+    if TEXTS.contains(&name) && is_text {
+        return Pruned::Whole;
+    }
     if names_a_person(name) {
         return Pruned::Nothing;
     }
@@ -130,10 +160,11 @@ fn is_personal_url(text: &str) -> bool {
 /// A cheap look at the text that clears nearly every value: no personal word, no escape that could hide one.
 fn is_beyond_doubt(text: &str) -> bool {
     let bytes = text.as_bytes();
-    if bytes.contains(&b'\\') || text.len() > 4096 {
-        return false;
-    }
-    !bytes.windows(4).any(|window| BEGINNINGS.iter().any(|beginning| window.eq_ignore_ascii_case(*beginning)))
+    memchr::memchr(b'\\', bytes).is_none()
+        && !bytes.windows(4).any(|window| {
+            window.first().is_some_and(|first| matches!(first | 0x20, b'p' | b'b' | b'c' | b'r' | b'l' | b'h'))
+                && BEGINNINGS.iter().any(|beginning| window.eq_ignore_ascii_case(*beginning))
+        })
 }
 
 #[cfg(test)]
@@ -202,7 +233,7 @@ mod tests {
     fn what_is_too_deep_to_look_at_goes() {
         let deep = format!("{}\"patrons/1\"{}", "[".repeat(40), "]".repeat(40));
         assert!(!left("a", &deep).unwrap().contains("patrons"));
-        let bottomless = format!("{}{}", "[".repeat(5000), "]".repeat(5000));
+        let bottomless = format!("{}\"patron\"{}", "[".repeat(5000), "]".repeat(5000));
         assert!(left("a", &bottomless).is_none_or(|left| left.len() < bottomless.len()));
     }
 }

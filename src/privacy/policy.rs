@@ -7,6 +7,7 @@ use serde_json::value::RawValue;
 
 use super::fields::ItemRules;
 use super::{FieldRule, Keyring, MarcDrop, Masked, PolicyError, PrivacySettings, bib, fields, patron};
+use crate::marc;
 use crate::record::{Bib, Item, RawPatron, Stream};
 
 /// What may leave this program. Cheap to share; holds no record.
@@ -62,6 +63,19 @@ impl Policy {
     pub fn mask_bib(&self, record: &mut Bib) {
         bib::drop_marc(record, &self.marc_drop);
         fields::prune_links(&mut record.fields);
+    }
+
+    /// Takes the fields of `marc_drop` out of a MARC record that did not come as varFields: the second source of
+    /// backfills.
+    pub fn mask_marc(&self, record: &mut marc::Record) {
+        if self.marc_drop.is_empty() {
+            return;
+        }
+        record.retain_fields(|field| !self.marc_drop.drops_field(field.tag().as_str()));
+        record.retain_subfields(|tag, subfield| {
+            let code = [subfield.code.as_byte()];
+            !std::str::from_utf8(&code).is_ok_and(|code| self.marc_drop.drops(tag.as_str(), code))
+        });
     }
 
     /// What is left of an entry that could not be decoded, for the quarantine; `None` for patrons, and for what is

@@ -18,6 +18,9 @@ pub struct Canonicalizer {
     sorted: Vec<u8>,
 }
 
+/// Tells by its key whether a member of the outermost object is left out.
+type LeaveOut<'a> = Option<&'a dyn Fn(&[u8]) -> bool>;
+
 /// A member of an object, as ranges of the output.
 #[derive(Debug)]
 struct Member {
@@ -30,13 +33,13 @@ impl Canonicalizer {
     /// Appends the canonical form of `value` to `form`.
     pub fn append(&mut self, value: &RawValue, form: &mut Vec<u8>) {
         let mut text = Text { bytes: value.get().as_bytes(), at: 0 };
-        self.value(&mut text, 0, &|_| false, form);
+        self.value(&mut text, 0, None, form);
     }
 
     /// Like [`Canonicalizer::append`], but if `value` is an object, without the members whose key `leave_out` names.
     pub fn append_without(&mut self, value: &RawValue, leave_out: impl Fn(&[u8]) -> bool, form: &mut Vec<u8>) {
         let mut text = Text { bytes: value.get().as_bytes(), at: 0 };
-        self.value(&mut text, 0, &leave_out, form);
+        self.value(&mut text, 0, Some(&leave_out), form);
     }
 
     /// Appends the canonical form of a string.
@@ -45,7 +48,7 @@ impl Canonicalizer {
         append_sized(text.as_bytes(), form);
     }
 
-    fn value(&mut self, text: &mut Text<'_>, depth: usize, leave_out: &dyn Fn(&[u8]) -> bool, form: &mut Vec<u8>) {
+    fn value(&mut self, text: &mut Text<'_>, depth: usize, leave_out: LeaveOut<'_>, form: &mut Vec<u8>) {
         match text.peek() {
             Some(b'{' | b'[') if depth >= DEPTH_LIMIT => {
                 form.push(b'r');
@@ -70,14 +73,14 @@ impl Canonicalizer {
             match text.peek() {
                 Some(b']') | None => break,
                 Some(b',') => text.skip(1),
-                Some(_) => self.value(text, depth + 1, &|_| false, form),
+                Some(_) => self.value(text, depth + 1, None, form),
             }
         }
         text.skip(1);
         form.push(b']');
     }
 
-    fn object(&mut self, text: &mut Text<'_>, depth: usize, leave_out: &dyn Fn(&[u8]) -> bool, form: &mut Vec<u8>) {
+    fn object(&mut self, text: &mut Text<'_>, depth: usize, leave_out: LeaveOut<'_>, form: &mut Vec<u8>) {
         form.push(b'{');
         let (first_member, first_byte) = (self.members.len(), form.len());
         text.skip(1);
@@ -93,8 +96,8 @@ impl Canonicalizer {
                     if text.peek() == Some(b':') {
                         text.skip(1);
                     }
-                    let left_out = form.get(key.clone()).is_some_and(leave_out);
-                    self.value(text, depth + 1, &|_| false, form);
+                    let left_out = leave_out.is_some_and(|leave_out| form.get(key.clone()).is_some_and(leave_out));
+                    self.value(text, depth + 1, None, form);
                     if left_out {
                         form.truncate(start);
                     } else {
@@ -192,6 +195,14 @@ impl<'a> Text<'a> {
     fn string(&mut self, form: &mut Vec<u8>) {
         self.skip(1);
         form.push(b's');
+        // Nearly every string is short and has no escape: a plain loop then beats a search that warms up.
+        let rest = self.rest();
+        let length = rest.iter().position(|byte| matches!(byte, b'"' | b'\\')).unwrap_or(rest.len());
+        if rest.get(length) == Some(&b'"') {
+            append_sized(rest.get(..length).unwrap_or_default(), form);
+            self.skip(length + 1);
+            return;
+        }
         let size_at = form.len();
         form.extend_from_slice(&[0; 4]);
         loop {

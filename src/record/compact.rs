@@ -1,12 +1,28 @@
 //! JSON on one line, as NDJSON needs it.
 
+use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
+
+/// A JSON value that is written on one line, however it came.
+#[derive(Debug, Clone, Copy)]
+pub struct OneLine<'a>(pub &'a RawValue);
+
+impl Serialize for OneLine<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if is_one_line(self.0) {
+            return self.0.serialize(serializer);
+        }
+        let mut line = String::with_capacity(self.0.get().len());
+        append_one_line(self.0, &mut line);
+        RawValue::from_string(line).map_err(serde::ser::Error::custom)?.serialize(serializer)
+    }
+}
 
 /// Appends `value` without line breaks: as it came when it is on one line already, else without the whitespace
 /// between its tokens. Strings and numbers stay letter for letter.
 pub fn append_one_line(value: &RawValue, line: &mut String) {
     let text = value.get();
-    if memchr::memchr2(b'\n', b'\r', text.as_bytes()).is_none() {
+    if is_one_line(value) {
         line.push_str(text);
         return;
     }
@@ -23,6 +39,10 @@ pub fn append_one_line(value: &RawValue, line: &mut String) {
         line.push_str(string);
         rest = after;
     }
+}
+
+fn is_one_line(value: &RawValue) -> bool {
+    memchr::memchr2(b'\n', b'\r', value.get().as_bytes()).is_none()
 }
 
 /// The length of the string literal that `text` begins with, quotes included.

@@ -15,7 +15,7 @@ pub mod patron;
 
 pub use bib::Bib;
 pub use canonical::Canonicalizer;
-pub use compact::append_one_line;
+pub use compact::{OneLine, append_one_line};
 pub use entry::{Entry, Live, Tombstone};
 pub use field::{Fields, FixedFields, Subfield, VarField};
 pub use item::Item;

@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use jiff::Timestamp;
+
 /// The type of a sink and what is particular to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SinkSettings {
@@ -23,6 +25,14 @@ pub struct FileSettings {
     pub rotate_size: u64,
     /// …or older than this.
     pub rotate_every: Duration,
+}
+
+impl FileSettings {
+    /// Whether a file begun at `opened` is old enough at `now` to be finished. A clock that was set back makes nothing
+    /// old.
+    pub(in crate::sink) fn is_old(&self, opened: Timestamp, now: Timestamp) -> bool {
+        now > opened && now.duration_since(opened).unsigned_abs() >= self.rotate_every
+    }
 }
 
 /// What is written to files.

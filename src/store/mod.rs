@@ -5,12 +5,14 @@
 
 mod backlog;
 pub mod disk;
+pub mod dry_run;
 pub mod holder;
 pub mod memory;
 mod order;
 pub mod settings;
 
 pub use disk::SledStore;
+pub use dry_run::DryRun;
 pub use holder::{Holder, StateLock};
 pub use memory::{MemoryStore, Step};
 pub use settings::StoreSettings;

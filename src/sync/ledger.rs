@@ -1,5 +1,10 @@
 //! The ledger of windows: what was asked, how far it came, and what is still owed.
 
+pub mod compact;
+pub mod coverage;
+pub mod days;
+pub mod plan;
+
 use jiff::Timestamp;
 use jiff::civil::Date;
 use serde::{Deserialize, Serialize};
@@ -89,4 +94,45 @@ pub enum RowState {
     Failed,
     /// All of it is committed.
     Done,
+}
+
+impl LedgerRow {
+    /// A row that nothing was asked for yet.
+    #[must_use]
+    pub fn opened(id: u64, stream: Stream, pass: Pass, span: Span, at: Timestamp) -> Self {
+        Self {
+            id,
+            stream,
+            pass,
+            span,
+            state: RowState::Pending,
+            position: None,
+            attempts: 0,
+            last_error: None,
+            opened: at,
+            touched: at,
+            resume_at: None,
+        }
+    }
+
+    /// The window of a row over time.
+    #[must_use]
+    pub fn window(&self) -> Option<Window> {
+        match self.span {
+            Span::Time(window) => Some(window),
+            Span::Days { .. } | Span::Ids { .. } => None,
+        }
+    }
+
+    /// Whether something of it is still to be asked for.
+    #[must_use]
+    pub fn is_owed(&self) -> bool {
+        self.state != RowState::Done
+    }
+
+    /// Whether it may be tried at `now`.
+    #[must_use]
+    pub fn is_due(&self, now: Timestamp) -> bool {
+        self.is_owed() && self.resume_at.is_none_or(|at| at <= now)
+    }
 }

@@ -4,6 +4,10 @@ use std::time::Duration;
 
 use crate::record::Stream;
 
+/// How long a worker may hold a piece of work before another may take it. Every retry budget must be shorter (C8),
+/// or a second worker starts while the first still backs off.
+pub const WORK_LEASE: Duration = Duration::from_secs(10 * 60);
+
 /// How one stream is followed. Ranges are checked by `config`; defaults are those of the sample file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StreamSettings {
