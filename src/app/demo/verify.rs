@@ -114,20 +114,21 @@ fn envelope_difference(truth: &TrueRecord, event: &Value) -> Option<String> {
 /// update stamp is that of the last emitted version.
 fn record_difference(truth: &TrueRecord, event: &Value, fixed_left_out: &[&str]) -> Option<String> {
     let Some(record) = event.get("record").and_then(Value::as_object) else { return Some("has no record".to_owned()) };
+    let Ok(truth) = serde_json::from_str::<Value>(&truth.json) else { return Some("is not served as JSON".to_owned()) };
     for key in ["id", "createdDate", "fixedFields"] {
         if !record.contains_key(key) {
             return Some(format!("lacks {key}"));
         }
     }
     for (key, held) in record {
-        let Some(true_value) = truth.json.get(key) else { return Some(format!("{key} is not served by Sierra")) };
+        let Some(true_value) = truth.get(key) else { return Some(format!("{key} is not served by Sierra")) };
         let differs = match key.as_str() {
             "updatedDate" | "varFields" => false,
             "fixedFields" => fixed(held, fixed_left_out) != fixed(true_value, fixed_left_out),
             _ => held != true_value,
         };
         if differs {
-            return Some(format!("{key} is {held} instead of {}", true_value));
+            return Some(format!("{key} is {held} instead of {true_value}"));
         }
     }
     None
