@@ -39,6 +39,15 @@ impl RootSeed {
     }
 }
 
+/// Thirty-two bytes for a new key, from the operating system's randomness.
+///
+/// Never from a [`RootSeed`]: that one is printed so that a run can be replayed, and has 64 bits only.
+#[must_use]
+#[expect(clippy::disallowed_methods, reason = "this is the one place that asks the system for randomness")]
+pub fn key_material() -> [u8; 32] {
+    rand::random()
+}
+
 #[cfg(test)]
 mod tests {
     use rand::Rng;

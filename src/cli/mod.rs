@@ -1,2 +1,24 @@
-//! (stub)
+//! The command line: arguments in, data on stdout, talk on stderr, an exit code out.
+//!
+//! Every command has a module with its arguments and a `run`. What a command needs beyond the configuration comes
+//! from `app`; this module holds no knowledge of Sierra, stores or sinks.
+
+pub mod args;
+pub mod check;
+pub mod convert;
+pub mod demo;
+mod dispatch;
+pub mod exit;
+pub mod init;
+mod panic;
+pub mod schema;
 pub mod simulate;
+pub mod status;
+pub mod sync;
+mod table;
+pub mod terminal;
+pub mod unbuilt;
+
+pub use dispatch::dispatch;
+pub use exit::Exit;
+pub use panic::install_panic_hook;

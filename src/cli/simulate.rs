@@ -67,8 +67,8 @@ pub struct SimulateArgs {
     /// Let the library live so many times as fast as a town library; 0 keeps it still [default: the scenario's life]
     #[arg(long, value_name = "FACTOR", value_parser = factor)]
     pub life: Option<f64>,
-    /// Print what a client needs as one line of JSON on stdout
-    #[arg(long)]
+    /// Print what a client needs as one line of JSON on stdout: `--json`, which every command takes
+    #[arg(skip)]
     pub json: bool,
 }
 

@@ -4,6 +4,8 @@
 //! once (rule A6). This module does not know HTTP, MARC or storage.
 
 pub mod bib;
+pub mod canonical;
+pub mod compact;
 pub mod entry;
 pub mod field;
 pub mod item;
@@ -12,6 +14,8 @@ pub mod number;
 pub mod patron;
 
 pub use bib::Bib;
+pub use canonical::Canonicalizer;
+pub use compact::{OneLine, append_one_line};
 pub use entry::{Entry, Live, Tombstone};
 pub use field::{Fields, FixedFields, Subfield, VarField};
 pub use item::Item;

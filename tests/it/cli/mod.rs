@@ -1,1 +1,9 @@
-//! (stub)
+//! The command line, on the real binary.
+
+mod bad_input;
+mod check;
+mod commands;
+mod init;
+mod support;
+mod unavailable;
+mod unbuilt;

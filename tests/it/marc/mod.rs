@@ -1,1 +1,9 @@
-//! (stub)
+//! MARC: the three forms, the mapping from Sierra, conversion at the desk.
+
+mod convert;
+mod docs;
+mod fixtures;
+mod properties;
+mod real;
+mod strategies;
+mod strict_xml;

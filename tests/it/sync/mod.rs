@@ -1,1 +1,11 @@
-//! (stub)
+//! The engine on paused time: convergence, crashes, and every way in which a harvest has been known to go wrong.
+
+mod basics;
+mod clocks;
+mod crashes;
+mod deletes;
+mod failures;
+mod life;
+mod paging;
+mod records;
+mod sinks;

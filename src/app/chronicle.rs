@@ -1,0 +1,120 @@
+//! What becomes of the things that the engine and the breaker tell: log lines and counters.
+
+use crate::resilience::breaker::{BreakerEvent, BreakerObserver, Scope};
+use crate::sync::observer::{Event, Observer};
+use crate::telemetry::metric::{self, RecordResult};
+
+/// Logs each thing once, at the level at which somebody should hear of it, and counts records.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Chronicle;
+
+impl Observer for Chronicle {
+    fn observe(&self, event: &Event) {
+        match event {
+            Event::PageCaptured { stream, pass, entries, changes, .. } => {
+                let (fetched, quarantined) = (entries.fetched(), entries.quarantined);
+                tracing::debug!(event = "page_captured", %stream, ?pass, fetched, changes, quarantined, "captured a page");
+                for (result, count) in [
+                    (RecordResult::Changed, entries.changed),
+                    (RecordResult::Unchanged, entries.unchanged),
+                    (RecordResult::Stale, entries.stale),
+                    (RecordResult::Deleted, entries.deleted),
+                    (RecordResult::DeletedUnseen, entries.deleted_unseen),
+                    (RecordResult::Quarantined, entries.quarantined),
+                ] {
+                    metric::records(stream.name(), result, count);
+                }
+            }
+            Event::RowDone { stream, pass, span } => {
+                tracing::debug!(event = "window_done", %stream, ?pass, span, "window done");
+            }
+            Event::RowFailed { stream, pass, span, attempts, error } => {
+                tracing::warn!(
+                    event = "window_failed", %stream, ?pass, span, attempts, kind = error.kind,
+                    endpoint = error.endpoint, status_code = error.status_code, code = error.code,
+                    correlation_id = error.correlation_id, "window failed and stays owed: {}", error.message
+                );
+            }
+            Event::RowParked { stream, pass, resume_at } => {
+                tracing::info!(event = "window_parked", %stream, ?pass, %resume_at, "waits for quota");
+            }
+            Event::ClockStepped { step } => {
+                tracing::warn!(event = "clock_stepped", step = step.as_secs_f64(), "Sierra's clock was stepped");
+            }
+            Event::SinkAhead { sink, seq } => {
+                tracing::error!(
+                    event = "sink_ahead",
+                    sink,
+                    seq = seq.value(),
+                    "the sink holds changes that this state never issued: the state was restored from a backup; load \
+                     everything again with a new state.path and new sink paths"
+                );
+            }
+            Event::PageTakenApart { stream, poisoned, calls } => {
+                tracing::warn!(event = "page_taken_apart", %stream, poisoned, calls, "took a failing page apart");
+            }
+            Event::CaptureHeld { stream, reason } => {
+                tracing::error!(event = "capture_held", %stream, "capture waits: {reason}");
+            }
+            Event::StreamStopped { stream, error } => {
+                tracing::error!(
+                    event = "stream_stopped", %stream, kind = error.kind, status_code = error.status_code,
+                    code = error.code, correlation_id = error.correlation_id, hint = error.hint,
+                    "stopped until a person acts: {}", error.message
+                );
+            }
+            Event::PassEnded { stream, outcome } => {
+                tracing::debug!(event = "pass_ended", %stream, ?outcome, "pass ended");
+            }
+            Event::Delivered { sink, changes, through } => {
+                tracing::debug!(event = "delivered", sink, changes, through = through.value(), "delivered");
+            }
+            Event::DeliveryRetried { sink, attempt, error } => {
+                tracing::warn!(event = "delivery_retried", sink, attempt, "delivery failed: {}", error.message);
+            }
+            Event::ChangeRefused { sink, seq, reason } => {
+                tracing::error!(event = "change_refused", sink, seq = seq.value(), "a change was refused: {reason}");
+            }
+            Event::SinkDown { sink, error } => {
+                tracing::error!(event = "sink_down", sink, hint = error.hint, "takes no deliveries: {}", error.message);
+            }
+            Event::SinkUp { sink } => tracing::info!(event = "sink_up", sink, "takes deliveries again"),
+            Event::OutboxFilling { sink, percent } => {
+                tracing::error!(event = "outbox_filling", sink, percent, "this sink's backlog fills the outbox");
+            }
+            Event::SinkDetached { sink } => {
+                tracing::error!(
+                    event = "sink_detached",
+                    sink,
+                    "lost its place because its backlog filled the outbox; it must be loaded again"
+                );
+            }
+        }
+    }
+}
+
+impl BreakerObserver for Chronicle {
+    fn on_breaker_event(&self, event: &BreakerEvent) {
+        let scope = event.scope().to_string();
+        match event {
+            BreakerEvent::Opened { reason, correlation_id, .. } => {
+                let halted =
+                    if event.scope() == Scope::Key { "every call to Sierra" } else { "calls to this endpoint" };
+                tracing::error!(
+                    event = event.name(), scope, %reason, correlation_id = correlation_id.as_deref(),
+                    "breaker opened, {halted} halted: {reason}"
+                );
+            }
+            BreakerEvent::Reopened { reason, .. } => {
+                tracing::warn!(event = event.name(), scope, %reason, "breaker stays open: {reason}");
+            }
+            BreakerEvent::Escalated { open_for, .. } => {
+                tracing::error!(event = event.name(), scope, open_for = open_for.as_secs_f64(), "still open");
+            }
+            BreakerEvent::Closed { .. } => tracing::info!(event = event.name(), scope, "health check passed"),
+            BreakerEvent::Recovered { after, .. } => {
+                tracing::info!(event = event.name(), scope, after = after.as_secs_f64(), "recovered");
+            }
+        }
+    }
+}

@@ -1,0 +1,18 @@
+//! The composition root: the only place that knows every concrete type.
+//!
+//! Each command of the service has a file here that makes it of its parts; [`assembly`] holds what they share.
+
+mod assembly;
+mod check;
+mod chronicle;
+mod demo;
+mod gauges;
+mod meaning;
+mod observatory;
+mod pass;
+mod status;
+
+pub use check::ground;
+pub use demo::{DemoPlan, DemoReport, demo};
+pub use pass::sync;
+pub use status::status;

@@ -1,0 +1,210 @@
+//! Whether Sierra can be reached, lets us in, tells the time, and serves each stream page by page.
+
+use crate::cli::exit::Exit;
+use crate::clock::SharedClock;
+use crate::config::Config;
+use crate::record::{RecordNumber, Stream};
+use crate::sync::ports::{Answer, CallClass, FieldSet, PageFilter, PageQuery, SourceError};
+use crate::sync::{Source, settings::StreamSettings};
+
+use super::{ProbeLine, Tell};
+
+/// Clocks further apart than this are worth a note. Sierra's clock decides either way.
+const NOTED_OFFSET_SECONDS: u64 = 60;
+
+/// Probes Sierra with a handful of small calls. Returns whether it could be reached: if not, nothing else is asked,
+/// since every answer would be the same.
+pub(super) async fn probe(config: &Config, source: &dyn Source, clock: &SharedClock, tell: &mut Tell<'_>) -> bool {
+    let pulse = match source.pulse().await {
+        Ok(pulse) => pulse,
+        Err(error) => {
+            tell.line(&failed("token", &error));
+            return false;
+        }
+    };
+    tell.line(&ProbeLine::good("token", format!("granted at {}", config.sierra.base_url)));
+    tell.line(&match pulse.date {
+        None => {
+            let hint = "windows end 5 minutes behind this machine's clock; see to it that it is right";
+            ProbeLine::note("clock", "Sierra's answers carry no Date", hint)
+        }
+        Some(date) => offset(date.duration_since(clock.now()).as_secs()),
+    });
+    for settings in &config.streams {
+        let line = stream(settings, source).await;
+        tell.line(&line);
+    }
+    true
+}
+
+fn offset(seconds: i64) -> ProbeLine {
+    let apart = seconds.unsigned_abs();
+    let direction = if seconds > 0 { "ahead of" } else { "behind" };
+    if apart <= NOTED_OFFSET_SECONDS {
+        return ProbeLine::good("clock", format!("within {apart} s of Sierra's"));
+    }
+    let hint = "nothing depends on it, since Sierra's clock decides; if this machine is wrong, mend its time service";
+    ProbeLine::note("clock", format!("Sierra's clock is {apart} s {direction} this machine's"), hint)
+}
+
+/// One record, then the page after it: keyset paging is what everything else rests on.
+async fn stream(settings: &StreamSettings, source: &dyn Source) -> ProbeLine {
+    let stream = settings.stream;
+    let probe = format!("stream {stream}");
+    let first = match source.page(&query(stream, None, 1)).await {
+        Ok(Answer::Nothing { .. }) => {
+            let hint = "if there should be some, ask the vendor whether this key is limited to a location";
+            return ProbeLine::note(&probe, "readable, and without a single record", hint);
+        }
+        Ok(Answer::Page(page)) => page,
+        Err(error) => return failed(&probe, &error),
+    };
+    let second = match source.page(&query(stream, Some(first.last_id), 2)).await {
+        Ok(Answer::Nothing { .. }) => return ProbeLine::good(&probe, "readable, one record"),
+        Ok(Answer::Page(page)) => page,
+        Err(error) => return failed(&probe, &error),
+    };
+    let bad = [&first, &second].iter().flat_map(|page| &page.entries).filter(|entry| entry.is_err()).count();
+    if bad > 0 {
+        let hint = "look at what Sierra sends for it; a sync sets such records aside and goes on";
+        return ProbeLine::note(&probe, format!("readable, but {bad} of the first 3 records cannot be decoded"), hint);
+    }
+    ProbeLine::good(&probe, "readable page by page")
+}
+
+fn query(stream: Stream, after: Option<RecordNumber>, limit: u32) -> PageQuery {
+    PageQuery {
+        stream,
+        filter: PageFilter::Live,
+        after,
+        until: None,
+        limit,
+        fields: FieldSet::Configured,
+        fresh_connection: false,
+        class: CallClass::Incremental,
+    }
+}
+
+fn failed(probe: &str, error: &SourceError) -> ProbeLine {
+    let hint = Some(error.hint.clone()).filter(|hint| !hint.is_empty());
+    ProbeLine::bad(probe, error.message.clone(), hint, Exit::of_source(error.kind))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use futures_util::FutureExt;
+    use futures_util::future::{BoxFuture, ready};
+    use jiff::Timestamp;
+
+    use super::*;
+    use crate::clock::SimClock;
+    use crate::config::{Environment, load};
+    use crate::sync::ports::{BadEntry, Page, Pulse, SourceErrorKind, Traffic};
+    use crate::sync::{RequestNumber, ports::PageQuery};
+
+    /// A Sierra that answers every page with the same, and remembers what it was asked.
+    struct Scripted {
+        pulse: Result<Option<Timestamp>, SourceErrorKind>,
+        page: Result<Vec<u64>, SourceErrorKind>,
+        asked: Mutex<Vec<(Stream, Option<u64>, u32)>>,
+    }
+
+    fn error(kind: SourceErrorKind) -> SourceError {
+        SourceError {
+            kind,
+            message: "list bibs: 403 Forbidden".to_owned(),
+            endpoint: "bibs",
+            status_code: None,
+            code: None,
+            correlation_id: "c".to_owned(),
+            hint: "ask for the role".to_owned(),
+            traffic: Traffic::default(),
+        }
+    }
+
+    impl Source for Scripted {
+        fn pulse(&self) -> BoxFuture<'_, Result<Pulse, SourceError>> {
+            ready(self.pulse.map(|date| Pulse { date, traffic: Traffic::default() }).map_err(error)).boxed()
+        }
+
+        fn page<'a>(&'a self, query: &'a PageQuery) -> BoxFuture<'a, Result<Answer, SourceError>> {
+            let after = query.after.map(|number| number.value());
+            self.asked.lock().expect("nobody panicked").push((query.stream, after, query.limit));
+            let answer = self.page.clone().map_err(error).map(|numbers| {
+                let bad = BadEntry { id: None, reason: "bibIds[0]: expected a number".to_owned(), payload: None };
+                let last_id = numbers.last().map(|number| RecordNumber::new(*number));
+                let (sent, answered, date) = (RequestNumber::default(), RequestNumber::default(), None);
+                let traffic = Traffic::default();
+                match last_id {
+                    None => Answer::Nothing { sent, answered, date, traffic },
+                    Some(last_id) => {
+                        Answer::Page(Page { entries: vec![Err(bad)], last_id, sent, answered, date, traffic })
+                    }
+                }
+            });
+            ready(answer).boxed()
+        }
+    }
+
+    async fn probed(source: &Scripted) -> (Vec<ProbeLine>, bool) {
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/config/minimal.toml");
+        let environment = Environment::from_iter([("SIERRA_SYNC__SIERRA__CLIENT_SECRET", "secret")]);
+        let (config, _) = load(Some(file.as_ref()), &environment, &[]).expect("it is valid");
+        let clock: SharedClock = Arc::new(SimClock::starting_at(Timestamp::UNIX_EPOCH));
+        let mut lines = Vec::new();
+        let print = |line: &ProbeLine| {
+            lines.push(line.clone());
+            Ok(())
+        };
+        let mut tell = Tell { print: Box::new(print), exits: Vec::new(), broken: None };
+        let is_reached = probe(&config, source, &clock, &mut tell).await;
+        drop(tell);
+        (lines, is_reached)
+    }
+
+    fn scripted(page: Result<Vec<u64>, SourceErrorKind>) -> Scripted {
+        Scripted { pulse: Ok(Some(Timestamp::UNIX_EPOCH)), page, asked: Mutex::default() }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn refused_credentials_end_the_probes_with_their_own_code() {
+        let source = Scripted { pulse: Err(SourceErrorKind::Credentials), ..scripted(Ok(Vec::new())) };
+        let (lines, is_reached) = probed(&source).await;
+        assert_eq!((lines.len(), lines[0].ok, lines[0].exit, is_reached), (1, false, Exit::Credentials, false));
+        assert!(source.asked.into_inner().expect("nobody panicked").is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_stream_that_is_closed_to_the_key_says_what_to_ask_for() {
+        let (lines, _) = probed(&scripted(Err(SourceErrorKind::Stopped))).await;
+        let line = lines.last().expect("one of the stream");
+        assert_eq!((line.probe.as_str(), line.ok, line.exit), ("stream bibs", false, Exit::Credentials));
+        assert_eq!(line.hint.as_deref(), Some("ask for the role"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn paging_is_tried_with_two_small_calls_from_record_to_record() {
+        let source = scripted(Ok(vec![100_001]));
+        let (lines, is_reached) = probed(&source).await;
+        assert!(is_reached && lines.iter().all(|line| line.ok));
+        let asked = source.asked.into_inner().expect("nobody panicked");
+        assert_eq!(asked, [(Stream::Bibs, None, 1), (Stream::Bibs, Some(100_001), 2)]);
+        assert!(lines.last().is_some_and(|line| line.message.contains("2 of the first 3 records cannot be decoded")));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_empty_stream_is_noted() {
+        let (lines, _) = probed(&scripted(Ok(Vec::new()))).await;
+        assert!(lines.last().is_some_and(|line| line.ok && line.message.contains("without a single record")));
+    }
+
+    #[test]
+    fn a_clock_that_is_off_is_noted_and_stops_nothing() {
+        assert_eq!(offset(60).hint, None);
+        let line = offset(-300);
+        assert!(line.ok && line.hint.is_some());
+        assert_eq!(line.message, "Sierra's clock is 300 s behind this machine's");
+    }
+}

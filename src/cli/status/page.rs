@@ -1,0 +1,273 @@
+//! The status, for people: one sentence on top, then tables, then what to do.
+
+use jiff::Timestamp;
+
+use crate::cli::sync::page::{failure, sink_state};
+use crate::cli::table::{aligned, counted, grouped, spoken_seconds};
+use crate::sync::report::StatusReport;
+use crate::sync::report::status::{
+    BreakerState, BreakerStatus, OverallState, QuotaState, QuotaStatus, SinkStatus, StoreState, StreamState,
+    StreamStatus, TokenState,
+};
+
+/// The whole page.
+pub(super) fn of(report: &StatusReport) -> String {
+    let now = report.now;
+    let mut lines = vec![format!("{}: {}", overall(report.state), report.message), String::new()];
+    let mut rows = vec![heading(&["stream", "state", "lag", "last success", "next run", "gaps", "set aside"])];
+    rows.extend(report.streams.iter().map(|(name, stream)| stream_row(name, stream, now)));
+    rows.push(Vec::new());
+    rows.push(heading(&["sink", "state", "waiting", "oldest"]));
+    rows.extend(report.sinks.iter().map(|(name, sink)| sink_row(name, sink)));
+    lines.push(aligned(&rows));
+    lines.push(String::new());
+    lines.push(aligned(&[
+        vec!["quota".to_owned(), quota(&report.quota, now)],
+        vec!["breaker".to_owned(), breaker(&report.breaker, now)],
+        vec!["token".to_owned(), token(report)],
+        vec!["outbox".to_owned(), outbox(report)],
+    ]));
+    let troubles = troubles(report);
+    if !troubles.is_empty() {
+        lines.push(String::new());
+        lines.extend(troubles);
+    }
+    lines.join("\n")
+}
+
+fn heading(cells: &[&str]) -> Vec<String> {
+    cells.iter().map(|cell| (*cell).to_owned()).collect()
+}
+
+fn overall(state: OverallState) -> &'static str {
+    match state {
+        OverallState::Ok => "ok",
+        OverallState::Degraded => "degraded",
+        OverallState::Failing => "failing",
+    }
+}
+
+fn stream_row(name: &str, stream: &StreamStatus, now: Timestamp) -> Vec<String> {
+    let state = match stream.state {
+        StreamState::Ok => "ok",
+        StreamState::Loading => "loading",
+        StreamState::Behind => "behind",
+        StreamState::WaitingQuota => "waits for quota",
+        StreamState::Suspended => "suspended",
+        StreamState::Stopped => "stopped",
+    };
+    let progress = stream.backfill.as_ref().and_then(|backfill| backfill.percent);
+    let state = progress.map_or_else(|| state.to_owned(), |percent| format!("{state} ({percent:.0} %)"));
+    vec![
+        name.to_owned(),
+        state,
+        stream.lag_seconds.map_or_else(|| "-".to_owned(), spoken_seconds),
+        stream.last_success.map_or_else(|| "never".to_owned(), |then| ago(then, now)),
+        stream.next_run.map_or_else(|| "-".to_owned(), |then| until(then, now)),
+        grouped(stream.gaps.len() as u64),
+        grouped(stream.quarantined),
+    ]
+}
+
+fn sink_row(name: &str, sink: &SinkStatus) -> Vec<String> {
+    vec![
+        name.to_owned(),
+        sink_state(sink.state).to_owned(),
+        grouped(sink.pending),
+        sink.oldest_age_seconds.map_or_else(|| "-".to_owned(), spoken_seconds),
+    ]
+}
+
+fn quota(quota: &QuotaStatus, now: Timestamp) -> String {
+    let left = match (quota.remaining, quota.limit) {
+        (Some(remaining), Some(limit)) => format!("{} of {} calls left", grouped(remaining), grouped(limit)),
+        (Some(remaining), None) => format!("{} calls left", grouped(remaining)),
+        (None, Some(limit)) => format!("{} calls a window", grouped(limit)),
+        (None, None) => "not told by the server".to_owned(),
+    };
+    let resets = quota.resets_at.map_or_else(String::new, |then| format!(", resets {}", until(then, now)));
+    let waits = match (quota.state, quota.resume_at) {
+        (QuotaState::Ok, _) => String::new(),
+        (QuotaState::WaitingQuota, Some(then)) => format!(", waits, goes on {}", until(then, now)),
+        (QuotaState::WaitingQuota, None) => ", waits".to_owned(),
+    };
+    let refused = match quota.refused {
+        0 => String::new(),
+        refused => format!(", {}", counted(refused, "refusal", "refusals")),
+    };
+    format!("{left}{resets}{waits}{refused}")
+}
+
+fn breaker(breaker: &BreakerStatus, now: Timestamp) -> String {
+    let state = match breaker.state {
+        BreakerState::Closed => "closed (requests pass)",
+        BreakerState::Open => "open (requests are halted)",
+        BreakerState::HalfOpen => "half-open (one check is out)",
+    };
+    let reason = breaker.reason.as_ref().map_or_else(String::new, |reason| format!(", {reason}"));
+    let probe = breaker.next_probe.map_or_else(String::new, |then| format!(", next check {}", until(then, now)));
+    let suspended = match breaker.suspended_endpoints.as_slice() {
+        [] => String::new(),
+        endpoints => format!(", suspended: {}", endpoints.join(", ")),
+    };
+    format!("{state}{reason}{probe}{suspended}")
+}
+
+fn token(report: &StatusReport) -> String {
+    let state = match report.token.state {
+        TokenState::None => "none needed yet",
+        TokenState::Ok => "good",
+        TokenState::Refreshing => "being refreshed",
+        TokenState::Latched => "refused: the credentials are wrong or disabled",
+    };
+    let expires =
+        report.token.expires_at.map_or_else(String::new, |then| format!(", expires {}", until(then, report.now)));
+    format!("{state}{expires}")
+}
+
+fn outbox(report: &StatusReport) -> String {
+    let megabytes = report.outbox.bytes as f64 / f64::from(1 << 20);
+    let store = match report.store.state {
+        StoreState::Ok => "",
+        StoreState::Failed => ", the store failed",
+    };
+    format!("{}, {megabytes:.1} MiB{store}", counted(report.outbox.entries, "change waits", "changes wait"))
+}
+
+/// One line on each thing that is wrong, with what to do where that is known.
+fn troubles(report: &StatusReport) -> Vec<String> {
+    let mut troubles = Vec::new();
+    for (name, stream) in &report.streams {
+        for gap in &stream.gaps {
+            let attempts = counted(u64::from(gap.attempts), "attempt", "attempts");
+            let error = gap.error.as_ref().map_or_else(String::new, |error| format!(": {error}"));
+            troubles.push(format!("{name}: gap from {} to {}, {attempts}{error}", gap.from, gap.to));
+        }
+        troubles.extend(stream.last_error.as_ref().map(|error| failure(name, error)));
+    }
+    for (name, sink) in &report.sinks {
+        for gap in &sink.gaps {
+            troubles.push(format!("{name}: gap from {} to {}", gap.from, gap.to));
+        }
+        troubles.extend(sink.error.as_ref().map(|error| failure(name, error)));
+    }
+    troubles
+}
+
+fn ago(then: Timestamp, now: Timestamp) -> String {
+    let seconds = now.duration_since(then).as_secs();
+    u64::try_from(seconds).map_or_else(|_| "just now".to_owned(), |seconds| format!("{} ago", spoken_seconds(seconds)))
+}
+
+fn until(then: Timestamp, now: Timestamp) -> String {
+    match u64::try_from(then.duration_since(now).as_secs()) {
+        Ok(seconds) if seconds > 0 => format!("in {}", spoken_seconds(seconds)),
+        _ => "now".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::sync::report::status::{Gap, OutboxStatus, SinkState, StoreStatus, TokenStatus};
+    use crate::sync::report::summary::ErrorReport;
+
+    fn at(text: &str) -> Timestamp {
+        text.parse().expect("a timestamp")
+    }
+
+    fn fresh() -> StreamStatus {
+        StreamStatus {
+            state: StreamState::Ok,
+            lag_seconds: Some(42),
+            watermark: Some(at("2026-01-05T09:59:18Z")),
+            deleted_through: Some(at("2026-01-05T09:50:00Z")),
+            last_success: Some(at("2026-01-05T09:59:48Z")),
+            next_run: Some(at("2026-01-05T10:04:48Z")),
+            gaps: Vec::new(),
+            backfill: None,
+            last_error: None,
+            quarantined: 0,
+        }
+    }
+
+    fn report() -> StatusReport {
+        let sink = SinkStatus {
+            state: SinkState::Ok,
+            pending: 0,
+            oldest_age_seconds: None,
+            breaker: BreakerState::Closed,
+            published: BTreeMap::new(),
+            gaps: Vec::new(),
+            error: None,
+        };
+        StatusReport {
+            schema: 1,
+            version: "0.1.0".to_owned(),
+            state: OverallState::Ok,
+            message: "All streams are fresh.".to_owned(),
+            now: at("2026-01-05T10:00:00Z"),
+            started: None,
+            streams: BTreeMap::from([("bibs".to_owned(), fresh())]),
+            quota: QuotaStatus {
+                limit: Some(1000),
+                remaining: Some(640),
+                resets_at: Some(at("2026-01-05T10:30:00Z")),
+                state: QuotaState::Ok,
+                resume_at: None,
+                waited_seconds: 0.0,
+                refused: 0,
+            },
+            breaker: BreakerStatus {
+                state: BreakerState::Closed,
+                reason: None,
+                since: None,
+                next_probe: None,
+                suspended_endpoints: Vec::new(),
+            },
+            token: TokenStatus { state: TokenState::Ok, expires_at: Some(at("2026-01-05T10:48:00Z")) },
+            sinks: BTreeMap::from([("archive".to_owned(), sink)]),
+            quarantine: BTreeMap::from([("bibs".to_owned(), 0)]),
+            outbox: OutboxStatus { entries: 0, bytes: 0 },
+            store: StoreStatus { state: StoreState::Ok },
+        }
+    }
+
+    #[test]
+    fn a_fresh_copy_fits_on_a_small_page() {
+        insta::assert_snapshot!(of(&report()));
+    }
+
+    #[test]
+    fn what_is_wrong_stands_below_with_what_to_do() {
+        let mut report = report();
+        report.state = OverallState::Degraded;
+        report.message = "The breaker is open.".to_owned();
+        let gap = Gap {
+            from: "2026-01-05T08:00:00Z".to_owned(),
+            to: "2026-01-05T09:00:00Z".to_owned(),
+            attempts: 2,
+            error: Some("no answer in 60 s".to_owned()),
+        };
+        let error = ErrorReport {
+            kind: "unavailable".to_owned(),
+            message: "Sierra does not answer".to_owned(),
+            endpoint: None,
+            status_code: None,
+            code: None,
+            correlation_id: None,
+            hint: Some("it is asked again by itself".to_owned()),
+        };
+        let bibs = StreamStatus { gaps: vec![gap], last_error: Some(error), lag_seconds: Some(7_500), ..fresh() };
+        report.streams.insert("bibs".to_owned(), bibs);
+        report.breaker.state = BreakerState::Open;
+        report.breaker.reason = Some("10 failures in a row".to_owned());
+        report.breaker.next_probe = Some(at("2026-01-05T10:00:30Z"));
+        report.quota.state = QuotaState::WaitingQuota;
+        report.quota.resume_at = Some(at("2026-01-05T10:10:00Z"));
+        report.outbox = OutboxStatus { entries: 1_234, bytes: 5 << 20 };
+        insta::assert_snapshot!(of(&report));
+    }
+}

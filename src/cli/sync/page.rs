@@ -1,0 +1,107 @@
+//! The summary of a pass, for people.
+
+use crate::cli::table::{aligned, counted, grouped};
+use crate::sync::report::PassSummary;
+use crate::sync::report::status::SinkState;
+use crate::sync::report::summary::{ErrorReport, StreamOutcome};
+
+/// A table of streams, a table of sinks, then what went wrong and what to do.
+pub(super) fn of(summary: &PassSummary) -> String {
+    let mut rows = vec![heading(&["stream", "state", "read", "changed", "deleted", "set aside", "gaps", "through"])];
+    for (name, stream) in &summary.streams {
+        rows.push(vec![
+            name.clone(),
+            outcome(stream.state).to_owned(),
+            grouped(stream.fetched),
+            grouped(stream.changed),
+            grouped(stream.deleted),
+            grouped(stream.quarantined),
+            grouped(stream.gaps.len() as u64),
+            stream.watermark.map_or_else(|| "-".to_owned(), |watermark| watermark.to_string()),
+        ]);
+    }
+    rows.push(Vec::new());
+    rows.push(heading(&["sink", "state", "delivered", "waiting", "refused"]));
+    for (name, sink) in &summary.sinks {
+        rows.push(vec![
+            name.clone(),
+            sink_state(sink.state).to_owned(),
+            grouped(sink.delivered),
+            grouped(sink.pending),
+            grouped(sink.quarantined),
+        ]);
+    }
+    let calls: u64 = summary.streams.values().map(|stream| stream.calls).sum();
+    let mut lines = vec![
+        format!(
+            "{} after {:.1} s and {}.",
+            if summary.ok { "Up to date" } else { "Not up to date" },
+            summary.elapsed_seconds,
+            counted(calls, "call", "calls")
+        ),
+        aligned(&rows),
+    ];
+    let streams = summary.streams.iter().map(|(name, stream)| (name, &stream.error));
+    let sinks = summary.sinks.iter().map(|(name, sink)| (name, &sink.error));
+    for (name, error) in streams.chain(sinks) {
+        lines.extend(error.as_ref().map(|error| failure(name, error)));
+    }
+    lines.join("\n")
+}
+
+/// A failure, and below it what to do about it.
+pub(in crate::cli) fn failure(name: &str, error: &ErrorReport) -> String {
+    let hint = error.hint.as_ref().map_or_else(String::new, |hint| format!("\n  {hint}"));
+    format!("{name}: {}{hint}", error.message)
+}
+
+/// The word for how a sink stands.
+pub(in crate::cli) fn sink_state(state: SinkState) -> &'static str {
+    match state {
+        SinkState::Ok => "ok",
+        SinkState::Retrying => "retrying",
+        SinkState::Open => "breaker open",
+        SinkState::Paused => "paused",
+        SinkState::NeedsReload => "needs reload",
+    }
+}
+
+fn heading(cells: &[&str]) -> Vec<String> {
+    cells.iter().map(|cell| (*cell).to_owned()).collect()
+}
+
+fn outcome(outcome: StreamOutcome) -> &'static str {
+    match outcome {
+        StreamOutcome::CaughtUp => "caught up",
+        StreamOutcome::Partial => "partial",
+        StreamOutcome::WaitingQuota => "waits for quota",
+        StreamOutcome::Suspended => "suspended",
+        StreamOutcome::Failed => "failed",
+        StreamOutcome::Stopped => "stopped",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_summary_tells_what_was_done_and_what_is_owed() {
+        let summary = serde_json::json!({
+            "schema": 1, "ok": false, "exit": 3, "elapsed_seconds": 12.4,
+            "streams": {"bibs": {
+                "state": "partial", "windows": 1, "pages": 3, "calls": 5, "retries": 1, "quota_wait_seconds": 0.0,
+                "fetched": 3000, "changed": 2881, "unchanged": 0, "stale": 0, "deleted": 0, "deleted_unseen": 119,
+                "quarantined": 0, "gaps": [{"from": "a", "to": "b", "attempts": 1, "error": null}],
+                "watermark": "2026-01-05T10:00:00Z",
+                "error": {"kind": "unavailable", "message": "Sierra does not answer", "endpoint": "bibs",
+                    "status_code": 503, "code": null, "correlation_id": "c", "hint": "run it again later"},
+            }},
+            "sinks": {"archive": {
+                "delivered": 2881, "pending": 0, "quarantined": 0, "state": "ok", "published": {}, "error": null,
+            }},
+        });
+        let summary = serde_json::from_value(summary).expect("the shape of the contract");
+        insta::assert_snapshot!(of(&summary));
+    }
+}

@@ -1,0 +1,12 @@
+//! MARCXML, in the Library of Congress namespace.
+
+mod bounded;
+pub mod read;
+mod token;
+pub mod write;
+
+pub use read::Reader;
+pub use write::{Namespace, to_string, write_record};
+
+/// The namespace of MARCXML (loc.gov/standards/marcxml).
+pub const NAMESPACE: &str = "http://www.loc.gov/MARC21/slim";

@@ -1,0 +1,283 @@
+//! The client: typed questions in, pages out, everything between composed.
+//!
+//! Wall budget, retries, breaker, quota and timeouts are the `Line`'s; tokens are `auth`'s; what an answer is, is
+//! `answer`'s. This file puts them together and turns their endings into the engine's terms.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use futures_util::future::BoxFuture;
+use jiff::Timestamp;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use super::answer::Read;
+use super::auth::Auth;
+use super::base_url::BaseUrl;
+use super::error::{AttemptError, SierraClientError, Surroundings, source_error, unaskable};
+use super::exchange::Exchange;
+use super::health::{SierraCheck, endpoint_of};
+use super::log::{self, QuotaWaitCounter, RetryLog};
+use super::numbers::RequestNumbers;
+use super::page_call::{self, ControlCall, PageCall, PageRead};
+use super::poison::{EndpointMemory, Failures};
+use super::pulse::{PulseCall, PulseRead, TokenInfo};
+use super::query::{self, FieldLists};
+use super::session::Session;
+use super::settings::SierraSettings;
+use super::token_call::Way;
+use super::transport::Transport;
+use crate::clock::SharedClock;
+use crate::record::Stream;
+use crate::resilience::endpoint::{Endpoint, PerEndpoint};
+use crate::resilience::health::run_health_checks;
+use crate::resilience::line::Line;
+use crate::resilience::quota::{Class, Patience};
+use crate::resilience::retry::{CallContext, Ended, Ending, Tally};
+use crate::resilience::taxonomy::Decision;
+use crate::sync::ports::{Answer, CallClass, Page, PageQuery, Pulse, Source, SourceError, SourceErrorKind, Traffic};
+
+/// Everything the client is put together from.
+pub struct ClientParts<'a> {
+    /// The connection: `HttpTransport`, or the simulator in process.
+    pub transport: Arc<dyn Transport>,
+    /// Breaker, quota and retries of the API key.
+    pub line: Line,
+    /// Dates.
+    pub clock: SharedClock,
+    /// The store's boot number, from which request numbers follow.
+    pub boot_number: u64,
+    /// The configured `fields` of each stream.
+    pub fields: &'a [(Stream, Vec<String>)],
+    /// How long one call may wait for quota in place.
+    pub patience: Patience,
+    /// The stored credential latch; empty when there is none.
+    pub latch: &'a [u8],
+}
+
+/// A Sierra, over its REST API.
+///
+/// Dropping it ends its background tasks: health checks while the breaker is open, and the early replacement of tokens.
+pub struct SierraClient {
+    pub(super) inner: Arc<Inner>,
+    /// Ends with the client; nothing is ever taken out.
+    _tasks: JoinSet<std::convert::Infallible>,
+}
+
+pub(super) struct Inner {
+    pub(super) exchange: Exchange,
+    pub(super) auth: Auth,
+    pub(super) line: Line,
+    pub(super) clock: SharedClock,
+    fields: FieldLists,
+    patience: Patience,
+    memories: PerEndpoint<Mutex<EndpointMemory>>,
+    quota_waits: QuotaWaitCounter,
+    has_reported_key: std::sync::atomic::AtomicBool,
+}
+
+impl SierraClient {
+    /// Puts a client together and starts its background tasks; to be called inside a tokio runtime. Sends nothing.
+    ///
+    /// # Errors
+    /// When the address or the credential cannot be used.
+    pub fn start(settings: &SierraSettings, parts: ClientParts<'_>) -> Result<Self, SierraClientError> {
+        let base = BaseUrl::new(&settings.base_url)?;
+        let numbers = RequestNumbers::of_boot(parts.boot_number);
+        let exchange = Exchange { transport: parts.transport, base, numbers };
+        let auth = Auth::new(&exchange, settings, Arc::clone(&parts.clock), parts.latch)
+            .ok_or(SierraClientError::Credential)?;
+        let inner = Arc::new(Inner {
+            exchange,
+            auth,
+            line: parts.line,
+            clock: parts.clock,
+            fields: FieldLists::new(parts.fields.iter().map(|(stream, fields)| (*stream, fields.as_slice()))),
+            patience: parts.patience,
+            memories: PerEndpoint::from_fn(|_| Mutex::default()),
+            quota_waits: QuotaWaitCounter::default(),
+            has_reported_key: std::sync::atomic::AtomicBool::new(false),
+        });
+        let mut tasks = JoinSet::new();
+        let checks = Arc::clone(&inner);
+        tasks.spawn(async move {
+            let mut check = SierraCheck { auth: &checks.auth, exchange: &checks.exchange };
+            run_health_checks(&checks.line, &mut check).await
+        });
+        let tokens = Arc::clone(&inner);
+        tasks.spawn(async move { tokens.auth.refresh_ahead(&tokens.exchange, &tokens.line).await });
+        Ok(Self { inner, _tasks: tasks })
+    }
+
+    /// What the key may do; `None` when Sierra answers and would not tell.
+    ///
+    /// # Errors
+    /// When no answer came within the retry budget.
+    pub async fn token_info(&self) -> Result<Option<TokenInfo>, SourceError> {
+        self.inner.pulse().await.map(|(read, _)| read.info)
+    }
+}
+
+impl Source for SierraClient {
+    fn pulse(&self) -> BoxFuture<'_, Result<Pulse, SourceError>> {
+        Box::pin(async { self.inner.pulse().await.map(|(read, traffic)| Pulse { date: read.date, traffic }) })
+    }
+
+    fn page<'a>(&'a self, query: &'a PageQuery) -> BoxFuture<'a, Result<Answer, SourceError>> {
+        Box::pin(self.inner.page(query))
+    }
+}
+
+impl std::fmt::Debug for SierraClient {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("SierraClient").field("base", &self.inner.exchange.base).finish_non_exhaustive()
+    }
+}
+
+impl Inner {
+    async fn pulse(&self) -> Result<(PulseRead, Traffic), SourceError> {
+        let mut call = PulseCall { session: self.session(Endpoint::TokenInfo) };
+        let context = self.context(Class::Incremental, &call.session);
+        match self.line.call(&context, &mut call, &RetryLog).await {
+            Ok(success) => {
+                let beyond = success.value.info.as_ref().map(TokenInfo::beyond_reading).unwrap_or_default();
+                if !beyond.is_empty() && !self.has_reported_key.swap(true, std::sync::atomic::Ordering::Relaxed) {
+                    log::key_can_write(&beyond);
+                }
+                Ok((success.value, self.account(&call.session, success.tally)))
+            }
+            Err(ended) => Err(self.failed(&call.session, *ended, false, Traffic::default())),
+        }
+    }
+
+    async fn page(&self, query: &PageQuery) -> Result<Answer, SourceError> {
+        let endpoint = endpoint_of(query.stream);
+        let session = self.session(endpoint);
+        match query::page(query, &self.fields) {
+            Ok(Some(_)) => {}
+            Ok(None) => return Ok(self.nothing_to_ask()),
+            Err(problem) => {
+                let date_of = |at| self.date_of(at);
+                let around = surroundings(&session, Traffic::default(), false, &date_of);
+                return Err(unaskable(&problem, &around));
+            }
+        }
+        let memory = self.memories.of(endpoint);
+        let mut call = PageCall { session, query, fields: &self.fields, memory, failures: Failures::default() };
+        let context = self.context(class_of(query.class), &call.session);
+        match self.line.call(&context, &mut call, &RetryLog).await {
+            Ok(success) => {
+                page_call::tell(query, &success.value.read, &context.correlation_id);
+                Ok(answer(success.value, self.account(&call.session, success.tally)))
+            }
+            Err(ended) => {
+                let mut traffic = Traffic::default();
+                let is_poisoned = matches!(ended.ending, Ending::BudgetExhausted { .. })
+                    && self.is_the_pages_own(&call, &mut traffic).await;
+                let error = self.failed(&call.session, *ended, is_poisoned, traffic);
+                if error.kind == SourceErrorKind::Narrow {
+                    log::page_poisoned(endpoint, error.status_code, &error.correlation_id);
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// Whether a page that failed to the end of its budget does so by itself: its endpoint has answered others since,
+    /// or answers a small question now.
+    async fn is_the_pages_own(&self, call: &PageCall<'_>, traffic: &mut Traffic) -> bool {
+        let Some(signature) = call.suspicion() else { return false };
+        let memory = || call.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        let answers = if memory().answered_since(&call.failures) {
+            true
+        } else {
+            let session = self.session(call.session.endpoint);
+            let mut control = ControlCall { session, query: call.query, was_sent: false };
+            let context = self.context(class_of(call.query.class), &control.session);
+            let outcome = self.line.call(&context, &mut control, &RetryLog).await;
+            let tally = outcome.as_ref().map_or_else(|ended| ended.tally, |success| success.tally);
+            *traffic += control.session.traffic(tally);
+            outcome.is_ok()
+        };
+        if answers {
+            memory().found(signature, Instant::now());
+        }
+        answers
+    }
+
+    fn session(&self, endpoint: Endpoint) -> Session<'_> {
+        Session::new(&self.auth, &self.exchange, endpoint, Way::Line(&self.line, self.patience))
+    }
+
+    fn context(&self, class: Class, session: &Session<'_>) -> CallContext {
+        let id = Arc::clone(&session.correlation_id);
+        CallContext { patience: self.patience, ..CallContext::sierra(session.endpoint, class, id) }
+    }
+
+    /// What a call cost, with what background refreshes have cost since the last one.
+    fn account(&self, session: &Session<'_>, tally: Tally) -> Traffic {
+        let mut traffic = session.traffic(tally);
+        traffic += self.auth.take_unattributed();
+        self.quota_waits.add(traffic.quota_wait);
+        traffic
+    }
+
+    fn failed(
+        &self,
+        session: &Session<'_>,
+        mut ended: Ended<AttemptError>,
+        is_poisoned: bool,
+        extra: Traffic,
+    ) -> SourceError {
+        if ended.ending == (Ending::Permanent { decision: Decision::Unauthorised })
+            && let Some(latched) = self.auth.call_ended()
+        {
+            ended.error = Some(latched);
+        }
+        let mut traffic = self.account(session, ended.tally);
+        traffic += extra;
+        let date_of = |at| self.date_of(at);
+        source_error(&ended, &surroundings(session, traffic, is_poisoned, &date_of))
+    }
+
+    fn nothing_to_ask(&self) -> Answer {
+        let (sent, answered) = (self.exchange.numbers.draw(), self.exchange.numbers.draw());
+        Answer::Nothing { sent, answered, date: None, traffic: Traffic::default() }
+    }
+
+    fn date_of(&self, at: Instant) -> Timestamp {
+        let now = self.clock.now();
+        now.checked_add(at.saturating_duration_since(Instant::now())).unwrap_or(now)
+    }
+}
+
+fn surroundings<'a>(
+    session: &'a Session<'_>,
+    traffic: Traffic,
+    is_poisoned: bool,
+    date_of: &'a dyn Fn(Instant) -> Timestamp,
+) -> Surroundings<'a> {
+    Surroundings {
+        endpoint: session.endpoint.name(),
+        correlation_id: &session.correlation_id,
+        traffic,
+        is_poisoned,
+        date_of,
+    }
+}
+
+fn class_of(class: CallClass) -> Class {
+    match class {
+        CallClass::Incremental => Class::Incremental,
+        CallClass::Paced => Class::Paced,
+    }
+}
+
+fn answer(read: PageRead, traffic: Traffic) -> Answer {
+    let PageRead { read, sent, answered, date } = read;
+    match read {
+        Read::Nothing => Answer::Nothing { sent, answered, date, traffic },
+        Read::Page { checked, .. } => {
+            Answer::Page(Page { entries: checked.entries, last_id: checked.last_id, sent, answered, date, traffic })
+        }
+    }
+}

@@ -1,0 +1,14 @@
+//! Files: NDJSON, one event a line, or MARCXML collections with lists of deletions. `docs/events.md` tells readers
+//! how to use them.
+
+mod batch;
+mod collection;
+mod disk;
+mod folder;
+mod journal;
+mod lines;
+mod manifest;
+mod part;
+mod sink;
+
+pub use sink::FileSink;

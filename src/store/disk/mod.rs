@@ -1,0 +1,28 @@
+//! The store of the product: sled 0.34.7 behind a fence.
+//!
+//! sled is sound behind a fence and only there: its `flush` does not sync, its blob files are neither synced nor
+//! reclaimed, and a storage error inside a transaction leaves its memory half applied. So a commit is transaction,
+//! `flush`, `sync_all` on our own handle, and only then an acknowledgement; every value stays below the blob limit;
+//! and after the first error nothing is served any more.
+
+mod chunks;
+mod codec;
+mod draft;
+mod entry;
+mod envelope;
+mod error;
+mod fence;
+mod format;
+mod head;
+mod high_water;
+mod ledger;
+mod links;
+mod outbox;
+mod quarantine;
+mod remembered;
+mod sinks;
+mod squeeze;
+mod store;
+mod trees;
+
+pub use store::SledStore;

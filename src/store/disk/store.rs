@@ -1,0 +1,533 @@
+//! The product's store: sled behind a fence.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::ops::Bound;
+use std::os::unix::fs::PermissionsExt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use super::chunks;
+use super::draft::{Draft, Fenced};
+use super::entry::Prepared;
+use super::error;
+use super::fence::Fence;
+use super::high_water::HighWater;
+use super::squeeze::Squeeze;
+use super::trees::{Tree, Trees};
+use super::{format, ledger, links, outbox, quarantine, remembered};
+use crate::clock::SharedClock;
+use crate::privacy::Keyring;
+use crate::record::{RecordNumber, Stream};
+use crate::store::StoreSettings;
+use crate::store::holder::{self, StateLock};
+use crate::sync::ports::{OutboxEntry, OutboxUsage, QuarantineEntry, SinkPosition, Slice, Snapshot, Store};
+use crate::sync::{Change, LedgerRow, Remembered, RememberedKey, Seq, StoreError};
+
+/// How many row numbers are reserved at once, so that most cost no commit of their own.
+const ROW_IDS_AT_ONCE: u64 = 256;
+
+/// The directory of the database below the state directory.
+pub(super) const DATABASE: &str = "db";
+
+/// The store of the product.
+///
+/// One writer at a time: a write takes the lock, makes its transaction, raises the fence, and only then lets others
+/// see what it wrote. Reads of small state are answered from memory; reads of trees share the lock, except those of
+/// the outbox, which stop at the last fenced seq instead and so never wait for a disk.
+///
+/// sled panics on some kinds of damage, in calls that ought to return an error. Every call into it runs inside
+/// [`SledStore::contained`], which turns a panic into [`StoreErrorKind::Corrupt`] and closes the store.
+///
+/// [`StoreErrorKind::Corrupt`]: crate::sync::ports::StoreErrorKind::Corrupt
+#[derive(Debug)]
+pub struct SledStore {
+    directory: PathBuf,
+    trees: Trees,
+    fence: Fence,
+    high_water: HighWater,
+    keyring: Arc<Keyring>,
+    squeeze: Squeeze,
+    boot: u64,
+    instance: String,
+    fenced: RwLock<Fenced>,
+    /// The last fenced seq, for readers without the lock.
+    last_fenced: AtomicU64,
+    closed: AtomicBool,
+    /// Last, so that the lock is given back after the database has closed its files.
+    lock: StateLock,
+}
+
+impl SledStore {
+    /// Opens the store in `settings.path`, or makes one there; raises the boot number and the order's floor.
+    ///
+    /// # Errors
+    /// `Held` when another process has it, `NewerFormat` when a newer program wrote it, `Corrupt` when it is damaged
+    /// or lacks commits that were acknowledged, `Io` when the disk fails. Nothing is changed by an opening that fails.
+    pub fn open(settings: &StoreSettings, keyring: Arc<Keyring>, clock: SharedClock) -> Result<Self, StoreError> {
+        let lock = StateLock::acquire(&settings.path)?;
+        let directory = settings.path.join(DATABASE);
+        holder::private_directory(&directory)?;
+        let opened = catch_unwind(AssertUnwindSafe(|| Self::open_locked(directory, lock, keyring, &clock)));
+        let mut store = opened.unwrap_or_else(|_| Err(error::panicked("open the state database")))?;
+        store.boot = store.begin(Seq::floor_at(clock.now().as_second()))?;
+        Ok(store)
+    }
+
+    /// The lock, through which the holder file can be told of a control socket.
+    #[must_use]
+    pub fn lock(&self) -> &StateLock {
+        &self.lock
+    }
+
+    /// Tells this store from every other, a rebuilt one included: 32 hexadecimal digits.
+    #[must_use]
+    pub fn instance(&self) -> &str {
+        &self.instance
+    }
+
+    /// Bytes of the database on disk. sled's file grows with the largest backlog there was and never shrinks.
+    ///
+    /// # Errors
+    /// When the files cannot be measured.
+    pub fn size_on_disk(&self) -> Result<u64, StoreError> {
+        self.contained("measure the state database", || self.trees.size_on_disk())
+    }
+
+    /// How often the fence was raised since the store was opened.
+    #[must_use]
+    pub fn fences_raised(&self) -> u64 {
+        self.fence.raised()
+    }
+
+    fn open_locked(
+        directory: PathBuf,
+        lock: StateLock,
+        keyring: Arc<Keyring>,
+        clock: &SharedClock,
+    ) -> Result<Self, StoreError> {
+        let trees = Trees::open(&directory)?;
+        let fence = Fence::open(&directory)?;
+        let instance = format::check_or_make(&trees, clock.now())?;
+        let fenced = Fenced::read(&trees)?;
+        let (high_water, acknowledged) = HighWater::open(&directory)?;
+        if fenced.head.commits < acknowledged {
+            return Err(error::rolled_back(acknowledged, fenced.head.commits));
+        }
+        make_private(&directory)?;
+        Ok(Self {
+            directory,
+            trees,
+            fence,
+            high_water,
+            keyring,
+            squeeze: Squeeze::default(),
+            boot: fenced.head.boot,
+            instance,
+            last_fenced: AtomicU64::new(fenced.head.order.last.value()),
+            fenced: RwLock::new(fenced),
+            closed: AtomicBool::new(false),
+            lock,
+        })
+    }
+
+    /// Raises boot number and floor.
+    fn begin(&self, floor: Seq) -> Result<u64, StoreError> {
+        self.write("begin a new boot", |draft| {
+            draft.head.boot += 1;
+            draft.head.order.raise(floor);
+            Ok(draft.head.boot)
+        })
+    }
+
+    /// Trims until nothing is left to trim. What a crash interrupts, the next confirmation finishes.
+    fn trim_all(&self) -> Result<(), StoreError> {
+        while self.write("trim the outbox", |draft| outbox::trim(&self.trees, draft))? {}
+        Ok(())
+    }
+
+    /// Runs `read` while nothing unfenced is in the trees.
+    fn read<T>(&self, what: &str, read: impl FnOnce(&Fenced) -> Result<T, StoreError>) -> Result<T, StoreError> {
+        self.contained(what, || {
+            let fenced = self.fenced.read().unwrap_or_else(PoisonError::into_inner);
+            self.check_open(what)?;
+            read(&fenced)
+        })
+    }
+
+    /// Drafts, commits and fences one transaction; only then does anybody see it. Any failure closes the store.
+    fn write<T>(&self, what: &str, prepare: impl FnOnce(&mut Draft) -> Result<T, StoreError>) -> Result<T, StoreError> {
+        self.contained(what, || {
+            let mut fenced = self.fenced.write().unwrap_or_else(PoisonError::into_inner);
+            self.check_open(what)?;
+            let written = (|| {
+                let mut draft = Draft::of(&fenced);
+                let answer = prepare(&mut draft)?;
+                draft.transact(what, &self.trees)?;
+                self.fence.raise(&self.trees)?;
+                self.high_water.note(draft.head.commits)?;
+                Ok((draft, answer))
+            })();
+            match written {
+                Ok((draft, answer)) => {
+                    self.last_fenced.store(draft.head.order.last.value(), Ordering::SeqCst);
+                    fenced.become_fenced(draft);
+                    Ok(answer)
+                }
+                Err(error) => {
+                    self.close();
+                    Err(error)
+                }
+            }
+        })
+    }
+
+    /// Where sled's panics end: the store is closed, and the caller gets an error like any other.
+    fn contained<T>(&self, what: &str, call: impl FnOnce() -> Result<T, StoreError>) -> Result<T, StoreError> {
+        self.check_open(what)?;
+        catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|_| {
+            self.close();
+            Err(error::panicked(what))
+        })
+    }
+
+    /// Closes the store for good. One handle of the database is leaked: dropping the last one would make sled flush
+    /// what a failed transaction left in its memory.
+    fn close(&self) {
+        if !self.closed.swap(true, Ordering::SeqCst) {
+            std::mem::forget(self.trees.clone());
+        }
+    }
+
+    fn check_open(&self, what: &str) -> Result<(), StoreError> {
+        if self.closed.load(Ordering::SeqCst) { Err(error::closed(what)) } else { Ok(()) }
+    }
+
+    fn last_fenced(&self) -> Seq {
+        Seq::new(self.last_fenced.load(Ordering::SeqCst)).unwrap_or(Seq::MAX)
+    }
+}
+
+/// Takes the files that sled made away from everybody else.
+fn make_private(directory: &Path) -> Result<(), StoreError> {
+    let private = |path: &Path| fs::set_permissions(path, fs::Permissions::from_mode(0o600));
+    let made = fs::read_dir(directory).and_then(|mut entries| {
+        entries.try_for_each(|entry| {
+            let entry = entry?;
+            if entry.file_type()?.is_file() { private(&entry.path()) } else { Ok(()) }
+        })
+    });
+    made.map_err(|error| error::io(format!("make {} private", directory.display()), error))
+}
+
+impl Store for SledStore {
+    fn blocks(&self) -> bool {
+        true
+    }
+
+    fn commit(&self, slice: Slice) -> Result<Vec<Seq>, StoreError> {
+        let what = "commit a slice";
+        self.check_open(what)?;
+        let prepared = slice.changes.iter().map(|change| Prepared::of(&self.keyring, &self.squeeze, change));
+        let prepared = prepared.collect::<Result<Vec<_>, _>>().inspect_err(|_| self.close())?;
+        self.write(what, |draft| {
+            outbox::drop_changes(&self.trees, draft, &slice.dropped)?;
+            let seqs = outbox::append(draft, prepared)?;
+            for key in &slice.forgotten {
+                draft.batch.remove(remembered::tree(key.stream()), remembered::key(key));
+            }
+            for (key, state) in &slice.remembered {
+                draft.batch.put(remembered::tree(key.stream()), remembered::key(key), &remembered::encode(state));
+            }
+            for (item, bibs) in &slice.links {
+                links::set(&self.trees, &mut draft.batch, *item, bibs)?;
+            }
+            quarantine::apply(&self.trees, draft, &slice)?;
+            for (stream, id) in &slice.removed_rows {
+                ledger::remove(&self.trees, &mut draft.batch, *stream, *id)?;
+            }
+            for row in &slice.rows {
+                ledger::put(&self.trees, &self.keyring, &mut draft.batch, row)?;
+            }
+            Ok(seqs)
+        })
+    }
+
+    fn raise_seq(&self, floor: Seq) -> Result<(), StoreError> {
+        let what = "raise the order";
+        if self.read(what, |fenced| Ok(fenced.head.order.floor >= floor))? {
+            return Ok(());
+        }
+        self.write(what, |draft| {
+            draft.head.order.raise(floor);
+            Ok(())
+        })
+    }
+
+    fn last_seq(&self) -> Result<Seq, StoreError> {
+        self.read("read the last seq", |fenced| Ok(fenced.head.order.last))
+    }
+
+    fn boot_number(&self) -> u64 {
+        self.boot
+    }
+
+    fn remembered(&self, keys: &[RememberedKey]) -> Result<Vec<Option<Remembered>>, StoreError> {
+        self.read("read remembered states", |_| {
+            let one = |key: &RememberedKey| {
+                let tree = remembered::tree(key.stream());
+                let bytes = self.trees.get(tree, &remembered::key(key))?;
+                bytes.map(|bytes| remembered::decode(&bytes).map_err(error::damaged(tree))).transpose()
+            };
+            keys.iter().map(one).collect()
+        })
+    }
+
+    fn remembered_after(
+        &self,
+        stream: Stream,
+        after: Option<&RememberedKey>,
+        limit: usize,
+    ) -> Result<Vec<(RememberedKey, Remembered)>, StoreError> {
+        let tree = remembered::tree(stream);
+        let from = match after.filter(|key| key.stream() == stream) {
+            Some(key) => Bound::Excluded(remembered::key(key)),
+            None => Bound::Unbounded,
+        };
+        self.read("list remembered states", |_| {
+            let rows = self.trees.range(tree, (from, Bound::Unbounded)).take(limit).map(|row| {
+                let (key, bytes) = row?;
+                let key = remembered::decode_key(stream, &key).map_err(error::damaged(tree))?;
+                Ok((key, remembered::decode(&bytes).map_err(error::damaged(tree))?))
+            });
+            rows.collect()
+        })
+    }
+
+    fn links(&self, items: &[RecordNumber]) -> Result<Vec<Vec<RecordNumber>>, StoreError> {
+        self.read("read item links", |_| items.iter().map(|item| links::of(&self.trees, *item)).collect())
+    }
+
+    fn ledger(&self, stream: Stream) -> Result<Vec<LedgerRow>, StoreError> {
+        self.read("read the ledger", |_| ledger::list(&self.trees, &self.keyring, stream))
+    }
+
+    fn next_row_id(&self) -> Result<u64, StoreError> {
+        let what = "take a row number";
+        loop {
+            let reserved = self.contained(what, || {
+                let mut fenced = self.fenced.write().unwrap_or_else(PoisonError::into_inner);
+                self.check_open(what)?;
+                if fenced.row_id == fenced.head.row_ids {
+                    return Ok(None);
+                }
+                fenced.row_id += 1;
+                Ok(Some(fenced.row_id))
+            })?;
+            match reserved {
+                Some(id) => return Ok(id),
+                None => self.write(what, |draft| {
+                    draft.head.row_ids += ROW_IDS_AT_ONCE;
+                    Ok(())
+                })?,
+            }
+        }
+    }
+
+    fn outbox_after(&self, after: Seq, limit: usize, max_bytes: usize) -> Result<Vec<Change>, StoreError> {
+        self.contained("read the outbox", || {
+            let range = (after, self.last_fenced());
+            outbox::changes_after(&self.trees, &self.keyring, &self.squeeze, range, limit, max_bytes)
+        })
+    }
+
+    fn outbox_entries_after(&self, after: Seq, limit: usize) -> Result<Vec<OutboxEntry>, StoreError> {
+        self.contained("list the outbox", || outbox::entries_after(&self.trees, (after, self.last_fenced()), limit))
+    }
+
+    fn outbox_usage(&self) -> Result<OutboxUsage, StoreError> {
+        self.read("measure the outbox", |fenced| Ok(fenced.head.usage))
+    }
+
+    fn sink_positions(&self) -> Result<BTreeMap<String, SinkPosition>, StoreError> {
+        self.read("read sink positions", |fenced| {
+            let sinks = fenced.sinks.iter();
+            Ok(sinks.map(|(name, sink)| (name.clone(), sink.position(fenced.quarantined.of_sink(name)))).collect())
+        })
+    }
+
+    fn set_sink_positions(&self, sinks: &BTreeMap<String, SinkPosition>) -> Result<(), StoreError> {
+        let more = self.write("move sink positions", |draft| {
+            outbox::set_positions(&self.trees, draft, sinks)?;
+            outbox::trim(&self.trees, draft)
+        })?;
+        if more { self.trim_all() } else { Ok(()) }
+    }
+
+    fn remove_sink(&self, sink: &str) -> Result<(), StoreError> {
+        let more = self.write("remove a sink's position", |draft| {
+            outbox::remove_sink(draft, sink);
+            outbox::trim(&self.trees, draft)
+        })?;
+        if more { self.trim_all() } else { Ok(()) }
+    }
+
+    fn quarantine(&self, stream: Stream, limit: usize) -> Result<Vec<QuarantineEntry>, StoreError> {
+        self.read("list the quarantine", |_| quarantine::list(&self.trees, stream, limit))
+    }
+
+    fn quarantine_count(&self, stream: Stream) -> Result<u64, StoreError> {
+        self.read("count the quarantine", |fenced| Ok(fenced.quarantined.of_stream(stream)))
+    }
+
+    fn snapshot(&self, name: Snapshot) -> Result<Option<Vec<u8>>, StoreError> {
+        self.read("read a snapshot", |_| chunks::get(&self.trees, Tree::Snapshots, name.name().as_bytes()))
+    }
+
+    fn save_snapshot(&self, name: Snapshot, value: &[u8]) -> Result<(), StoreError> {
+        self.write("save a snapshot", |draft| {
+            chunks::replace(&self.trees, &mut draft.batch, Tree::Snapshots, name.name().as_bytes(), value)
+        })
+    }
+
+    fn free_bytes(&self) -> Result<Option<u64>, StoreError> {
+        let free = fs4::available_space(&self.directory);
+        free.map(Some).map_err(|error| error::io("measure the free space of the state directory", error))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::clock::SystemClock;
+    use crate::store::disk::head;
+    use crate::sync::ports::StoreErrorKind;
+
+    type Write = fn(&SledStore) -> Result<(), StoreError>;
+
+    /// Every writing call of the port.
+    const WRITES: [(&str, Write); 6] = [
+        ("commit", |store| store.commit(Slice::default()).map(drop)),
+        ("raise_seq", |store| store.raise_seq(Seq::MAX)),
+        ("next_row_id", |store| store.next_row_id().map(drop)),
+        ("set_sink_positions", |store| {
+            store.set_sink_positions(&BTreeMap::from([("archive".to_owned(), SinkPosition::default())]))
+        }),
+        ("remove_sink", |store| store.remove_sink("archive")),
+        ("save_snapshot", |store| store.save_snapshot(Snapshot::Quota, b"x")),
+    ];
+
+    fn open(directory: &tempfile::TempDir) -> SledStore {
+        let settings = StoreSettings {
+            path: directory.path().join("state"),
+            outbox_max_size: u64::MAX,
+            min_free: 0,
+            retention: Duration::from_secs(1),
+        };
+        SledStore::open(&settings, Arc::new(Keyring::for_tests(1)), Arc::new(SystemClock)).expect("opens")
+    }
+
+    fn slice_of_one() -> Slice {
+        let change = Change {
+            seq: Seq::ZERO,
+            stream: Stream::Bibs,
+            id: "1".into(),
+            op: crate::sync::Op::Upsert,
+            updated: None,
+            suppressed: false,
+            captured: jiff::Timestamp::UNIX_EPOCH,
+            source: crate::sync::Origin::Load,
+            payload: crate::sync::Payload::Nothing,
+            unlinked_bib_ids: Vec::new(),
+            hash: crate::sync::ContentHash::default(),
+            only_for: None,
+        };
+        Slice { changes: vec![change], ..Slice::default() }
+    }
+
+    #[test]
+    fn every_acknowledgement_follows_a_sync_of_its_own() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let store = open(&directory);
+        for (name, write) in WRITES {
+            let before = store.fences_raised();
+            write(&store).expect("writes");
+            assert!(store.fences_raised() > before, "{name}");
+        }
+    }
+
+    /// BR-117: a sync that fails is not tried twice, and what it left behind is not served.
+    #[test]
+    fn a_write_whose_sync_fails_is_not_acknowledged_and_ends_the_store() {
+        for (name, write) in WRITES {
+            let directory = tempfile::tempdir().expect("a directory");
+            let mut store = open(&directory);
+            // fsync of a character device is refused: a disk that cannot promise anything.
+            store.fence = Fence::on(fs::File::open("/dev/null").expect("there is one"));
+            assert_eq!(write(&store).expect_err("not synced").kind, StoreErrorKind::Io, "{name}");
+            assert_eq!(store.fences_raised(), 0);
+
+            store.fence = Fence::open(&directory.path().join("state").join(DATABASE)).expect("opens");
+            for (again, write) in WRITES {
+                let refused = write(&store).expect_err("closed");
+                assert!(refused.message.contains("closed by an earlier failure"), "{again} after {name}: {refused}");
+            }
+            assert!(store.last_seq().is_err() && store.snapshot(Snapshot::Quota).is_err());
+            assert!(store.outbox_after(Seq::ZERO, 1, 1).is_err() && store.ledger(Stream::Bibs).is_err());
+            assert_eq!(store.fences_raised(), 0, "no sync is tried again after {name}");
+        }
+    }
+
+    /// BR-118, CUR-2: delivery reads nothing that a power failure could take back.
+    #[test]
+    fn what_is_committed_and_not_fenced_is_not_read() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let store = open(&directory);
+        let fenced_seq = store.commit(slice_of_one()).expect("commits");
+        let prepared = Prepared::of(&store.keyring, &store.squeeze, &slice_of_one().changes[0]).expect("encodes");
+        let mut draft = Draft::of(&store.fenced.read().expect("unpoisoned"));
+        let unfenced_seq = outbox::append(&mut draft, vec![prepared]).expect("room");
+        draft.transact("commit without a fence", &store.trees).expect("commits");
+
+        let seqs: Vec<Seq> =
+            store.outbox_after(Seq::ZERO, 9, usize::MAX).expect("reads").iter().map(|change| change.seq).collect();
+        assert_eq!(seqs, fenced_seq);
+        assert_eq!(store.outbox_entries_after(Seq::ZERO, 9).expect("reads").len(), 1);
+        assert_eq!(store.outbox_usage().expect("reads").entries, 1);
+        assert_eq!(store.last_seq().expect("reads"), fenced_seq[0]);
+        assert!(unfenced_seq[0] > fenced_seq[0]);
+
+        // And the next write, which would give the same seq again, is refused.
+        let refused = store.commit(slice_of_one()).expect_err("not the head it knows");
+        assert_eq!(refused.kind, StoreErrorKind::Corrupt);
+        assert!(store.last_seq().is_err());
+    }
+
+    #[test]
+    fn a_panic_inside_ends_as_an_error_and_ends_the_store() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let store = open(&directory);
+        let contained: Result<(), _> = store.contained("read something", || panic!("as sled does"));
+        assert_eq!(contained.expect_err("contained").kind, StoreErrorKind::Corrupt);
+        assert!(store.last_seq().is_err());
+    }
+
+    #[test]
+    fn a_closed_store_leaves_nothing_to_sled_s_parting_flush() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let store = open(&directory);
+        let mut batch = crate::store::disk::trees::Batch::default();
+        batch.put(Tree::Meta, "half applied", b"x");
+        let head = store.fenced.read().expect("unpoisoned").head.encode();
+        store.trees.transact("leave something unflushed", &batch, head::KEY, Some(&head)).expect("commits");
+        let written = || fs::read(directory.path().join("state").join(DATABASE).join("db")).expect("there");
+        let before = written();
+        store.close();
+        drop(store);
+        assert!(written() == before, "the database was written to after it was closed");
+    }
+}

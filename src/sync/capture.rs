@@ -1,0 +1,27 @@
+//! Loop one: windows of Sierra into durable, already masked changes.
+//!
+//! A *walk* asks for one row of the ledger page by page; each page is *absorbed* into the store before the next is
+//! asked for, so at most one page of a stream is in memory (A16). A stream's *pass* is a sequence of walks: what is
+//! owed, then the update pass, then the delete pass. Capture knows no sink.
+
+pub mod absorb;
+mod apart;
+pub mod ending;
+pub mod error;
+mod lane;
+pub mod map;
+mod quarantine;
+
+mod page_size;
+pub mod pass;
+mod refetch;
+mod rows;
+pub mod tally;
+pub mod tripwire;
+mod walk;
+
+pub use lane::Lane;
+pub(in crate::sync) use quarantine::fingerprint;
+
+/// The reason of a bib that came without MARC (BR-048).
+pub const NO_MARC: &str = "no-marc: the entry has no varFields, also when asked for again";

@@ -1,0 +1,293 @@
+//! One page into the store: mapped, judged, and committed in slices that each carry the position past them.
+//!
+//! Nothing here waits or asks Sierra: it is plain code over the [`Store`] port, so that it can run on a thread that may
+//! block, and so that a crash can only ever fall between two commits. A page is judged as a whole before any of it is
+//! committed (the [`Tripwire`]); its slices then move data and position together (CUR-1, CUR-2).
+
+use jiff::Timestamp;
+
+use super::map::{Mapped, Mapper, Refused};
+use super::quarantine::{Known, entry_of};
+use super::tally::EntryTally;
+use super::tripwire::{Tripped, Tripwire};
+use crate::record::{Entry, RecordNumber, Stream};
+use crate::sync::content::ContentHasher;
+use crate::sync::decide::{Reading, Rules, Seen, Verdict, decide};
+use crate::sync::ports::{BadEntry, Slice};
+use crate::sync::{
+    Change, DeleteReason, LedgerRow, Op, Origin, Payload, Remembered, RememberedKey, RequestNumber, RowState, Seq,
+    Store, StoreError,
+};
+
+/// A slice holds at most so many changes…
+const SLICE_CHANGES: usize = 200;
+/// …so many bytes of payload…
+const SLICE_BYTES: usize = 2 << 20;
+/// …and so many entries of any outcome, since each is at least remembered.
+const SLICE_ENTRIES: usize = 1000;
+
+/// One entry with the request that brought it: a record that was asked for again has its own.
+#[derive(Debug)]
+pub struct Arrival {
+    /// The entry.
+    pub entry: Result<Entry, BadEntry>,
+    /// When its request was sent.
+    pub sent: RequestNumber,
+    /// When the answer was complete.
+    pub answered: RequestNumber,
+}
+
+/// A whole, valid page.
+#[derive(Debug)]
+pub struct Batch {
+    /// Its entries, ascending.
+    pub arrivals: Vec<Arrival>,
+    /// The greatest number on it: where the position stands once all of it is committed.
+    pub last_id: RecordNumber,
+    /// When it was read.
+    pub captured: Timestamp,
+}
+
+/// How the pass wants its entries treated.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Intake {
+    /// The pass, as changes name it.
+    pub source: Origin,
+    /// What it asks for beyond the ordinary.
+    pub rules: Rules,
+    /// Set when one sink alone is being loaded.
+    pub only_for: Option<String>,
+}
+
+/// What became of a page.
+#[derive(Debug)]
+pub struct Absorbed {
+    /// The ledger row as committed.
+    pub row: LedgerRow,
+    /// How the entries were judged.
+    pub entries: EntryTally,
+    /// Changes in the outbox.
+    pub changes: u64,
+    /// The seq of the last of them.
+    pub last_seq: Option<Seq>,
+}
+
+/// Why a page was not absorbed.
+#[derive(Debug, thiserror::Error)]
+pub enum AbsorbError {
+    /// Too much of it is bad; nothing was committed.
+    #[error(transparent)]
+    Tripped(#[from] Tripped),
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Absorbs `batch` for `row`, whose position moves with it.
+///
+/// # Errors
+/// When too many entries are bad, before anything is committed; and on any storage error, after which the store must
+/// not be used any more.
+pub fn absorb(
+    store: &dyn Store,
+    mapper: &Mapper,
+    intake: &Intake,
+    batch: Batch,
+    row: LedgerRow,
+    tripwire: &mut Tripwire,
+) -> Result<Absorbed, AbsorbError> {
+    let (last_id, captured) = (batch.last_id, batch.captured);
+    let mut hasher = mapper.hasher();
+    let judged: Vec<(Result<Mapped, Refused>, RequestNumber, RequestNumber)> = batch
+        .arrivals
+        .into_iter()
+        .map(|arrival| (mapper.map(arrival.entry, &mut hasher), arrival.sent, arrival.answered))
+        .collect();
+    tripwire.check(judged.len(), judged.iter().filter(|(mapped, ..)| mapped.is_err()).count())?;
+
+    let before = Before::read(store, row.stream, &judged)?;
+    let known = Known::read(store, row.stream)?;
+    let done = Absorbed { row, entries: EntryTally::default(), changes: 0, last_seq: None };
+    let (slice, filling) = (Slice::default(), Filling::default());
+    let mut slices = Slices { store, intake, captured, known, slice, filling, done };
+    let mut remembered = before.remembered.into_iter();
+    for (mapped, sent, answered) in judged {
+        match mapped {
+            Ok(mapped) => {
+                let stored = remembered.next().flatten();
+                let links = before.links.get(&mapped.number);
+                slices.judge(mapped, sent, answered, stored.as_ref(), links.map_or(&[], Vec::as_slice))?;
+            }
+            Err(refused) => slices.set_aside(refused)?,
+        }
+    }
+    slices.commit(Some(last_id))?;
+    Ok(slices.done)
+}
+
+/// What the store remembers of the records of a page.
+struct Before {
+    /// In the order of the entries that were understood.
+    remembered: Vec<Option<Remembered>>,
+    links: std::collections::HashMap<RecordNumber, Vec<RecordNumber>>,
+}
+
+impl Before {
+    fn read(
+        store: &dyn Store,
+        stream: Stream,
+        judged: &[(Result<Mapped, Refused>, RequestNumber, RequestNumber)],
+    ) -> Result<Self, StoreError> {
+        let understood = || judged.iter().filter_map(|(mapped, ..)| mapped.as_ref().ok());
+        let keys: Vec<RememberedKey> = understood().map(|mapped| mapped.key.clone()).collect();
+        let remembered = store.remembered(&keys)?;
+        let links = if stream == Stream::Items {
+            let numbers: Vec<RecordNumber> = understood().map(|mapped| mapped.number).collect();
+            let links = store.links(&numbers)?;
+            numbers.into_iter().zip(links).filter(|(_, links)| !links.is_empty()).collect()
+        } else {
+            std::collections::HashMap::new()
+        };
+        Ok(Self { remembered, links })
+    }
+}
+
+/// Fills slices and commits each one that is full.
+struct Slices<'a> {
+    store: &'a dyn Store,
+    intake: &'a Intake,
+    captured: Timestamp,
+    known: Known,
+    slice: Slice,
+    filling: Filling,
+    done: Absorbed,
+}
+
+/// How full the slice in hand is, and what its entries came to.
+#[derive(Debug, Default)]
+struct Filling {
+    entries: usize,
+    bytes: usize,
+    tally: EntryTally,
+    /// The last record number in it.
+    position: Option<RecordNumber>,
+}
+
+impl Slices<'_> {
+    fn judge(
+        &mut self,
+        mapped: Mapped,
+        sent: RequestNumber,
+        answered: RequestNumber,
+        stored: Option<&Remembered>,
+        links: &[RecordNumber],
+    ) -> Result<(), StoreError> {
+        self.make_room(mapped.payload.size())?;
+        let (number, stream) = (mapped.number, self.done.row.stream);
+        let reading = Reading { sent, answered, seen: mapped.seen };
+        let decision = decide(stored, &reading, self.intake.rules);
+        self.filling.tally.count(decision.verdict);
+        self.filling.position = Some(number);
+        if let Some((state, sent, answered)) = decision.remember {
+            let remembered = Remembered { state, sent, answered, sealed_id: mapped.sealed_id.clone() };
+            self.slice.remembered.push((mapped.key.clone(), remembered));
+            if stream == Stream::Items {
+                let now = links_of(&mapped);
+                if now != links {
+                    self.slice.links.push((number, now.to_vec()));
+                }
+            }
+        }
+        if decision.verdict == Verdict::Unchanged {
+            self.slice.discards.extend(self.known.healed(&mapped.id));
+        }
+        if let Some(change) = self.change(mapped, decision.verdict, links) {
+            if self.known.any() {
+                self.slice.closes.push((stream, change.id.clone()));
+            }
+            self.slice.changes.push(change);
+        }
+        Ok(())
+    }
+
+    fn set_aside(&mut self, refused: Refused) -> Result<(), StoreError> {
+        self.make_room(refused.payload.as_ref().map_or(0, String::len))?;
+        self.filling.tally.quarantined += 1;
+        self.filling.position = refused.number.or(self.filling.position);
+        let entry = entry_of(self.done.row.stream, refused, self.captured);
+        if self.known.add(&entry) {
+            self.filling.tally.newly_quarantined += 1;
+        }
+        self.slice.quarantined.push(entry);
+        Ok(())
+    }
+
+    /// What is emitted, if anything is.
+    fn change(&self, mapped: Mapped, verdict: Verdict, links: &[RecordNumber]) -> Option<Change> {
+        let (stream, remaining) = (self.done.row.stream, links_of(&mapped));
+        let unlinked_bib_ids = links.iter().filter(|bib| !remaining.contains(bib)).copied().collect();
+        let (op, payload, suppressed, hash) = match (verdict, mapped.seen) {
+            (Verdict::Upsert, Seen::Live { hash, suppressed, .. }) => (Op::Upsert, mapped.payload, suppressed, hash),
+            (Verdict::Delete(reason), seen) => {
+                let deleted_on = match seen {
+                    Seen::Tombstone { deleted_on } if reason == DeleteReason::Deleted => deleted_on,
+                    _ => None,
+                };
+                (Op::Delete { reason, deleted_on }, Payload::Nothing, false, ContentHasher::deletion(stream, reason))
+            }
+            _ => return None,
+        };
+        Some(Change {
+            seq: Seq::ZERO,
+            stream,
+            id: mapped.id,
+            op,
+            updated: mapped.updated,
+            suppressed,
+            captured: self.captured,
+            source: self.intake.source,
+            payload,
+            unlinked_bib_ids,
+            hash,
+            only_for: self.intake.only_for.clone(),
+        })
+    }
+
+    /// Commits the slice in hand if another entry with `bytes` of payload would make it too large.
+    fn make_room(&mut self, bytes: usize) -> Result<(), StoreError> {
+        let is_full = self.slice.changes.len() >= SLICE_CHANGES
+            || self.filling.entries >= SLICE_ENTRIES
+            || (self.filling.entries > 0 && self.filling.bytes + bytes > SLICE_BYTES);
+        if is_full {
+            self.commit(self.filling.position)?;
+        }
+        self.filling.entries += 1;
+        self.filling.bytes += bytes;
+        Ok(())
+    }
+
+    /// Commits the slice in hand and moves the position to `position`.
+    fn commit(&mut self, position: Option<RecordNumber>) -> Result<(), StoreError> {
+        let mut row = self.done.row.clone();
+        row.position = position.max(row.position);
+        row.state = RowState::Partial;
+        row.touched = self.captured;
+        let mut slice = std::mem::take(&mut self.slice);
+        let filling = std::mem::take(&mut self.filling);
+        slice.rows.push(row.clone());
+        let seqs = self.store.commit(slice)?;
+        self.done.row = row;
+        self.done.entries += filling.tally;
+        self.done.changes += u64::try_from(seqs.len()).unwrap_or(u64::MAX);
+        self.done.last_seq = seqs.last().copied().or(self.done.last_seq);
+        Ok(())
+    }
+}
+
+/// The bibs that a record hangs from after this reading: none if it is gone or out of scope.
+fn links_of(mapped: &Mapped) -> &[RecordNumber] {
+    match (&mapped.payload, mapped.seen) {
+        (Payload::Item { bib_ids, .. }, Seen::Live { in_scope: true, .. }) => bib_ids,
+        _ => &[],
+    }
+}

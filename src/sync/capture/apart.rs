@@ -1,0 +1,238 @@
+//! Taking a page apart that fails whenever it is asked for, until the record that spoils it stands alone (BR-045).
+//!
+//! First the page is asked for `id` alone, which Sierra can often answer when it cannot render a record. Closed ranges
+//! of these numbers are then halved. What can be read is kept, what cannot is set aside (B10), and all of it is judged
+//! as the one page that it is. When not even the numbers come, ranges are doubled from the position instead.
+//!
+//! The source asks each of these questions once and leaves the breaker out of it, as long as they fail as the page
+//! did.
+
+use jiff::Timestamp;
+use tokio_util::sync::CancellationToken;
+
+use super::absorb::{Arrival, Batch};
+use super::error::WalkError;
+use super::lane::Lane;
+use super::tally::Tally;
+use super::tripwire::Tripped;
+use super::walk::Question;
+use crate::record::RecordNumber;
+use crate::sync::observer::Event;
+use crate::sync::ports::{Answer, BadEntry, FieldSet, PageQuery, SourceError, SourceErrorKind};
+use crate::sync::{LedgerRow, RequestNumber};
+
+/// Poisoned records on one page, with no good one among them, that stop the stream: then it is no single record.
+const ALL_BAD: usize = 20;
+/// A blind search that has read so many numbers in a row without a failure is past the poison.
+const CLEAR: u64 = 4096;
+
+impl Lane {
+    /// Absorbs the page after the position of `row`, which as a whole fails with `cause`. Returns when the walk can go
+    /// on behind it.
+    pub(super) async fn take_apart(
+        &self,
+        question: &Question,
+        row: &mut LedgerRow,
+        cause: &SourceError,
+        tally: &mut Tally,
+        cancel: &CancellationToken,
+    ) -> Result<(), WalkError> {
+        let calls_before = tally.traffic.calls;
+        let numbers = PageQuery { fields: FieldSet::IdOnly, ..question.page(row, self.settings.page_size, false) };
+        let mut taking = Taking { lane: self, question, cause, cancel, found: Found::default() };
+        let numbers = match taking.ask(&numbers, tally).await? {
+            Piece::Came(answer) => Some(numbers_of(&answer)),
+            Piece::Poisoned => None,
+        };
+        match numbers {
+            // The page is empty by now: the walk will hear so itself.
+            Some(numbers) if numbers.is_empty() => return Ok(()),
+            Some(numbers) => taking.known(&numbers, row, tally).await?,
+            None => taking.blind(row, tally).await?,
+        }
+        self.observer.observe(&Event::PageTakenApart {
+            stream: row.stream,
+            poisoned: taking.found.poisoned,
+            calls: u64::from(tally.traffic.calls.saturating_sub(calls_before)),
+        });
+        Ok(())
+    }
+}
+
+/// A page being taken apart.
+struct Taking<'a> {
+    lane: &'a Lane,
+    question: &'a Question,
+    cause: &'a SourceError,
+    cancel: &'a CancellationToken,
+    found: Found,
+}
+
+/// What was found so far.
+#[derive(Default)]
+struct Found {
+    arrivals: Vec<Arrival>,
+    poisoned: u64,
+    good: u64,
+    /// Sierra's time at the last answer.
+    date: Option<Timestamp>,
+}
+
+/// What became of one question.
+enum Piece {
+    Came(Answer),
+    Poisoned,
+}
+
+impl Taking<'_> {
+    /// Halves the ranges of `numbers`, then absorbs everything as one page.
+    async fn known(
+        &mut self,
+        numbers: &[RecordNumber],
+        row: &mut LedgerRow,
+        tally: &mut Tally,
+    ) -> Result<(), WalkError> {
+        let limit = self.lane.settings.page_size;
+        let mut pieces = vec![numbers];
+        while let Some(piece) = pieces.pop() {
+            let (Some(first), Some(last)) = (piece.first().copied(), piece.last().copied()) else { continue };
+            match self.ask(&self.range(row, first, last, limit), tally).await? {
+                Piece::Came(answer) => {
+                    if let Some(read) = cut_short(&answer, limit, last) {
+                        pieces.push(piece.split_at(piece.partition_point(|number| *number <= read)).1);
+                    }
+                    self.keep(answer);
+                }
+                Piece::Poisoned if piece.len() == 1 => self.set_aside(first, numbers.len())?,
+                Piece::Poisoned => {
+                    let (left, right) = piece.split_at(piece.len() / 2);
+                    pieces.extend([right, left]);
+                }
+            }
+        }
+        match numbers.last() {
+            Some(last) => self.absorb(*last, row, tally).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Doubles closed ranges from the position, halves those that fail, and absorbs each that does not.
+    async fn blind(&mut self, row: &mut LedgerRow, tally: &mut Tally) -> Result<(), WalkError> {
+        let limit = self.lane.settings.page_size;
+        let mut width = 1_u64;
+        let mut clear = 0_u64;
+        while clear < CLEAR {
+            let first = self.question.page(row, 1, false).after.map_or(RecordNumber::new(1), RecordNumber::next);
+            let last = RecordNumber::new(first.value().saturating_add(width - 1));
+            let last = self.question.until.map_or(last, |until| last.min(until));
+            match self.ask(&self.range(row, first, last, limit), tally).await? {
+                Piece::Came(answer) => {
+                    let through = cut_short(&answer, limit, last).unwrap_or(last);
+                    self.keep(answer);
+                    self.absorb(through, row, tally).await?;
+                    clear += through.value().saturating_sub(first.value()) + 1;
+                    width = width.saturating_mul(2).min(CLEAR);
+                }
+                Piece::Poisoned if width == 1 => {
+                    self.set_aside(first, ALL_BAD)?;
+                    self.absorb(first, row, tally).await?;
+                    clear = 0;
+                }
+                Piece::Poisoned => {
+                    width = (width / 2).max(1);
+                    clear = 0;
+                }
+            }
+            if self.question.until.is_some_and(|until| row.position >= Some(until)) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn range(&self, row: &LedgerRow, first: RecordNumber, last: RecordNumber, limit: u32) -> PageQuery {
+        let after = first.value().checked_sub(1).filter(|before| *before > 0).map(RecordNumber::new);
+        PageQuery { after, until: Some(last), ..self.question.page(row, limit, false) }
+    }
+
+    async fn ask(&self, query: &PageQuery, tally: &mut Tally) -> Result<Piece, WalkError> {
+        if self.cancel.is_cancelled() {
+            return Err(WalkError::Cancelled);
+        }
+        match self.lane.ask(query, self.cancel).await {
+            Ok(answer) => {
+                tally.traffic += match &answer {
+                    Answer::Page(page) => page.traffic,
+                    Answer::Nothing { traffic, .. } => *traffic,
+                };
+                Ok(Piece::Came(answer))
+            }
+            Err(WalkError::Source(error)) => {
+                tally.traffic += error.traffic;
+                if error.kind == SourceErrorKind::Narrow { Ok(Piece::Poisoned) } else { Err(error.into()) }
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn keep(&mut self, answer: Answer) {
+        if let Answer::Page(page) = answer {
+            let (sent, answered) = (page.sent, page.answered);
+            self.found.date = page.date.or(self.found.date);
+            self.found.good += u64::try_from(page.entries.len()).unwrap_or(0);
+            self.found.arrivals.extend(page.entries.into_iter().map(|entry| Arrival { entry, sent, answered }));
+        }
+    }
+
+    /// Puts a record that cannot be read even alone among the arrivals. Gives up when it is plainly not the records.
+    fn set_aside(&mut self, number: RecordNumber, of: usize) -> Result<(), WalkError> {
+        self.found.poisoned += 1;
+        let (bad, good) = (self.found.poisoned, self.found.good);
+        let counted = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
+        let too_many = counted(bad) * 20 > of.max(100) && of >= 100;
+        if too_many || (counted(bad) >= ALL_BAD && good == 0) {
+            return Err(Tripped { bad: counted(bad), entries: counted(bad + good) }.into());
+        }
+        let reason = match (self.cause.status_code, self.cause.code) {
+            (Some(status), Some(code)) => format!("Sierra answers {status} with code {code} whenever it is asked for"),
+            (Some(status), None) => format!("Sierra answers {status} without a record whenever it is asked for"),
+            (None, _) => "Sierra does not answer whenever it is asked for".to_owned(),
+        };
+        let entry = Err(BadEntry { id: Some(number), reason, payload: None });
+        let never = RequestNumber::default();
+        self.found.arrivals.push(Arrival { entry, sent: never, answered: never });
+        Ok(())
+    }
+
+    async fn absorb(&mut self, last_id: RecordNumber, row: &mut LedgerRow, tally: &mut Tally) -> Result<(), WalkError> {
+        let mut arrivals = std::mem::take(&mut self.found.arrivals);
+        tally.pages += u64::from(!arrivals.is_empty());
+        let (class, cancel) = (self.question.class, self.cancel);
+        self.lane.ask_for_missing_marc(&mut arrivals, class, tally, cancel).await?;
+        let batch = Batch { arrivals, last_id, captured: self.found.date.unwrap_or_else(|| self.lane.clock.now()) };
+        let absorbed = self.lane.absorb(&self.question.intake, batch, row).await?;
+        tally.entries += absorbed.entries;
+        Ok(())
+    }
+}
+
+/// The numbers on a page, in order; of undecodable entries those that could be read.
+fn numbers_of(answer: &Answer) -> Vec<RecordNumber> {
+    let Answer::Page(page) = answer else { return Vec::new() };
+    let number = |entry: &Result<crate::record::Entry, BadEntry>| match entry {
+        Ok(entry) => Some(entry.id()),
+        Err(bad) => bad.id,
+    };
+    let mut numbers: Vec<RecordNumber> = page.entries.iter().filter_map(number).collect();
+    if numbers.last() != Some(&page.last_id) {
+        numbers.push(page.last_id);
+    }
+    numbers
+}
+
+/// How far a full page came that does not reach `last`: records may have entered the range since it was measured.
+fn cut_short(answer: &Answer, limit: u32, last: RecordNumber) -> Option<RecordNumber> {
+    let Answer::Page(page) = answer else { return None };
+    let is_full = page.entries.len() >= usize::try_from(limit).unwrap_or(usize::MAX);
+    (is_full && page.last_id < last).then_some(page.last_id)
+}

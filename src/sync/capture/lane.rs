@@ -1,0 +1,128 @@
+//! What every walk of one stream shares, and how one page is asked for.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{Mutex, watch};
+use tokio_util::sync::CancellationToken;
+
+use super::absorb::{AbsorbError, Absorbed, Batch, Intake, absorb};
+use super::error::WalkError;
+use super::map::Mapper;
+use super::tripwire::Tripwire;
+use crate::clock::SharedClock;
+use crate::record::Stream;
+use crate::sync::observer::{Event, SharedObserver};
+use crate::sync::ports::{Answer, PageQuery, Source};
+use crate::sync::positions::Positions;
+use crate::sync::settings::StreamSettings;
+use crate::sync::store_handle::StoreHandle;
+use crate::sync::{LedgerRow, Seq};
+
+/// How long a call in flight may still take once shutdown was asked for: long enough for an ordinary page, so that
+/// none is fetched again, and short enough for a clean stop within five seconds.
+const LAST_CALL: Duration = Duration::from_secs(3);
+/// How long a walk waits for room in the outbox or on the disk before its window is put off.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// How often room is looked for meanwhile.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// One stream's capture.
+pub struct Lane {
+    pub(in crate::sync) settings: StreamSettings,
+    pub(in crate::sync) source: Arc<dyn Source>,
+    pub(in crate::sync) store: StoreHandle,
+    pub(in crate::sync) mapper: Arc<Mapper>,
+    /// The library's zone.
+    pub(in crate::sync) zone: jiff::tz::TimeZone,
+    pub(in crate::sync) clock: SharedClock,
+    pub(in crate::sync) observer: SharedObserver,
+    pub(in crate::sync) positions: Arc<Positions>,
+    /// Rung after each commit, so that deliveries look for work.
+    pub(in crate::sync) ringer: Arc<watch::Sender<Seq>>,
+    /// Held while a page is absorbed: two walks of one stream must not judge one record at the same time.
+    pub(in crate::sync) tripwire: Mutex<Tripwire>,
+}
+
+impl Lane {
+    /// The stream.
+    #[must_use]
+    pub fn stream(&self) -> Stream {
+        self.settings.stream
+    }
+
+    /// Returns when the next page may be asked for.
+    pub(super) async fn ready(&self, cancel: &CancellationToken) -> Result<(), WalkError> {
+        let mut waited = Duration::ZERO;
+        loop {
+            if cancel.is_cancelled() {
+                return Err(WalkError::Cancelled);
+            }
+            let Err(held) = self.positions.room().await? else { return Ok(()) };
+            if waited.is_zero() {
+                let reason = held.to_string();
+                self.observer.observe(&Event::CaptureHeld { stream: self.stream(), reason });
+            }
+            if waited >= PATIENCE {
+                return Err(WalkError::Held(held));
+            }
+            self.pause(LOOK_EVERY, cancel).await?;
+            waited += LOOK_EVERY;
+        }
+    }
+
+    /// Asks for one page. A shutdown meanwhile leaves it a moment to complete.
+    pub(super) async fn ask(&self, query: &PageQuery, cancel: &CancellationToken) -> Result<Answer, WalkError> {
+        let too_late = async {
+            cancel.cancelled().await;
+            tokio::time::sleep(LAST_CALL).await;
+        };
+        tokio::select! {
+           biased;
+            answer = self.source.page(query) => Ok(answer?),
+            () = too_late => Err(WalkError::Cancelled),
+        }
+    }
+
+    /// Waits for `time`, or until shutdown.
+    pub(super) async fn pause(&self, time: Duration, cancel: &CancellationToken) -> Result<(), WalkError> {
+        if time.is_zero() {
+            return Ok(());
+        }
+        tokio::select! {
+            biased;
+            () = tokio::time::sleep(time) => Ok(()),
+            () = cancel.cancelled() => Err(WalkError::Cancelled),
+        }
+    }
+
+    /// Absorbs a page for `row` and tells of it.
+    pub(super) async fn absorb(
+        &self,
+        intake: &Intake,
+        batch: Batch,
+        row: &mut LedgerRow,
+    ) -> Result<Absorbed, WalkError> {
+        let mut tripwire = self.tripwire.lock().await;
+        let (mapper, intake, before, mut wire) =
+            (Arc::clone(&self.mapper), intake.clone(), row.clone(), tripwire.clone());
+        let work = move |store: &dyn crate::sync::Store| -> Result<(Absorbed, Tripwire), AbsorbError> {
+            let absorbed = absorb(store, &mapper, &intake, batch, before, &mut wire)?;
+            Ok((absorbed, wire))
+        };
+        let (absorbed, wire) = self.store.call(work).await?;
+        *tripwire = wire;
+        *row = absorbed.row.clone();
+        if let Some(last_seq) = absorbed.last_seq {
+            self.ringer.send_replace(last_seq);
+        }
+        self.observer.observe(&Event::PageCaptured {
+            stream: row.stream,
+            pass: row.pass,
+            entries: absorbed.entries,
+            changes: absorbed.changes,
+            last_seq: absorbed.last_seq,
+        });
+        Ok(absorbed)
+    }
+}

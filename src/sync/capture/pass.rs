@@ -1,0 +1,290 @@
+//! One pass over one stream: what is owed, then the update pass, then the delete pass.
+//!
+//! A row that fails does not keep the next one from being tried (BR-070). Only what no row could get past ends the
+//! pass early: an open breaker, a quota wait, a refused credential, a full outbox, a shutdown.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use tokio_util::sync::CancellationToken;
+
+use super::error::{Aftermath, WalkError};
+use super::lane::Lane;
+use super::tally::Tally;
+use crate::record::RecordNumber;
+use crate::sync::exit::Trouble;
+use crate::sync::ledger::coverage::{Coverage, coverage, gap_of, gaps};
+use crate::sync::ledger::{days, plan};
+use crate::sync::observer::Event;
+use crate::sync::report::status::Gap;
+use crate::sync::report::summary::{ErrorReport, StreamOutcome};
+use crate::sync::{LedgerRow, Pass, RowState, Span, StoreError};
+
+/// What a pass is to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PassOrder {
+    /// Sierra's time at the start of the run, as far as it may be trusted.
+    pub now: Timestamp,
+    /// How much further the next window reaches back, after a step of Sierra's clock.
+    pub reach_back: SignedDuration,
+    /// Which owed rows are tried: all, or only those whose rest is over.
+    pub owed: Owed,
+    /// Whether the update pass runs.
+    pub update: bool,
+    /// Whether the delete pass runs.
+    pub deletes: bool,
+    /// Whether long quota waits are sat out.
+    pub wait_for_quota: bool,
+}
+
+/// Which owed rows a pass tries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Owed {
+    /// All, whatever their schedule.
+    All,
+    /// Those that have rested.
+    Due,
+}
+
+/// What a pass did.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PassReport {
+    /// How the stream stands.
+    pub outcome: StreamOutcome,
+    /// What was done.
+    pub tally: Tally,
+    /// What is still owed.
+    pub gaps: Vec<Gap>,
+    /// Everything before this is captured.
+    pub watermark: Option<Timestamp>,
+    /// The last failure.
+    pub error: Option<ErrorReport>,
+    /// When a quota wait ends.
+    pub resume_at: Option<Timestamp>,
+    /// Whether the extra reach back is behind us.
+    pub reached_back: bool,
+    /// Whether the stream stopped for a reason that repeats until a person acts.
+    pub needs_person: bool,
+    /// What it means for the exit code.
+    pub troubles: BTreeSet<Trouble>,
+}
+
+impl Lane {
+    /// Runs one pass.
+    ///
+    /// # Errors
+    /// Only when the store fails; everything else is in the report.
+    pub(in crate::sync) async fn pass(
+        &self,
+        order: PassOrder,
+        cancel: &CancellationToken,
+    ) -> Result<PassReport, StoreError> {
+        let mut running = Running {
+            lane: self,
+            order,
+            cancel,
+            tally: Tally::default(),
+            error: None,
+            ended_by: None,
+            rows_done: 0,
+            reached_back: false,
+            needs_person: false,
+            troubles: BTreeSet::new(),
+        };
+        running.run().await?;
+        let report = running.report().await?;
+        self.observer.observe(&Event::PassEnded { stream: self.stream(), outcome: report.outcome });
+        Ok(report)
+    }
+
+    async fn rows(&self) -> Result<Vec<LedgerRow>, StoreError> {
+        let stream = self.stream();
+        self.store.call(move |store| store.ledger(stream)).await
+    }
+}
+
+/// A pass under way.
+struct Running<'a> {
+    lane: &'a Lane,
+    order: PassOrder,
+    cancel: &'a CancellationToken,
+    tally: Tally,
+    error: Option<ErrorReport>,
+    /// What ended the pass before its end.
+    ended_by: Option<Aftermath>,
+    rows_done: u64,
+    reached_back: bool,
+    needs_person: bool,
+    troubles: BTreeSet<Trouble>,
+}
+
+impl Running<'_> {
+    async fn run(&mut self) -> Result<(), StoreError> {
+        let rows = self.lane.rows().await?;
+        let mut owed = plan::owed_in_order(&rows);
+        if coverage(&rows).pinned.is_none() {
+            let span = Span::Ids { from: RecordNumber::new(1), to: None, pinned: self.bound() };
+            owed.insert(0, self.open(Pass::Load, span).await?);
+        } else if self.order.owed == Owed::Due {
+            let now = self.lane.clock.now();
+            owed.retain(|row| row.is_due(now));
+        }
+        if self.order.deletes && coverage(&rows).loaded {
+            let taken_over = days::to_take_over(&rows).map(|row| row.id);
+            owed.retain(|row| Some(row.id) != taken_over);
+        }
+        self.walk_all(owed).await?;
+
+        let rows = self.lane.rows().await?;
+        let covered = coverage(&rows);
+        if self.order.update && self.goes_on(&covered) {
+            self.update(&rows, &covered).await?;
+        }
+        if self.order.deletes && self.goes_on(&covered) {
+            self.deletes(&covered).await?;
+        }
+        Ok(())
+    }
+
+    fn goes_on(&self, covered: &Coverage) -> bool {
+        self.ended_by.is_none() && covered.loaded
+    }
+
+    async fn update(&mut self, rows: &[LedgerRow], covered: &Coverage) -> Result<(), StoreError> {
+        let (bound, reach_back) = (self.bound(), self.order.reach_back);
+        let windows = plan::windows_to_open(rows, bound, self.lane.settings.overlap, reach_back);
+        let mut opened = Vec::with_capacity(windows.len());
+        for window in windows {
+            opened.push(self.open(Pass::Update, Span::Time(window)).await?);
+        }
+        let went_on = covered.newest_end.is_some_and(|newest| bound > newest);
+        self.walk_all(opened).await?;
+        // Whatever became of the window, it stands in the ledger with its reach, unless the pass was cut off.
+        self.reached_back = went_on && !matches!(self.ended_by, Some(Aftermath::LeaveRow));
+        Ok(())
+    }
+
+    async fn deletes(&mut self, covered: &Coverage) -> Result<(), StoreError> {
+        let Some(pinned) = covered.pinned else { return Ok(()) };
+        let (settings, rows) = (&self.lane.settings, self.lane.rows().await?);
+        let span = days::days_to_read(&rows, pinned, self.order.now, settings.deleted_overlap_days, &self.lane.zone);
+        let row = match days::to_take_over(&rows) {
+            Some(row) => LedgerRow { span, opened: self.order.now, ..row.clone() },
+            None => self.open(Pass::Deletes, span).await?,
+        };
+        self.walk_all(vec![row]).await
+    }
+
+    /// The end of what this run looks at: late commits need `settle` to become visible.
+    fn bound(&self) -> Timestamp {
+        let settle = SignedDuration::try_from(self.lane.settings.settle).unwrap_or(SignedDuration::MAX);
+        self.order.now.checked_sub(settle).unwrap_or(Timestamp::MIN)
+    }
+
+    async fn open(&self, pass: Pass, span: Span) -> Result<LedgerRow, StoreError> {
+        let id = self.lane.store.call(|store| store.next_row_id()).await?;
+        Ok(LedgerRow::opened(id, self.lane.stream(), pass, span, self.order.now))
+    }
+
+    async fn walk_all(&mut self, rows: Vec<LedgerRow>) -> Result<(), StoreError> {
+        for row in rows {
+            if self.ended_by.is_none() {
+                self.walk_one(row).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn walk_one(&mut self, mut row: LedgerRow) -> Result<(), StoreError> {
+        loop {
+            let walked = self.lane.walk(&mut row, &mut self.tally, self.cancel).await;
+            let error = match walked {
+                Ok(()) => {
+                    self.rows_done += 1;
+                    return self.lane.close_row(row).await;
+                }
+                Err(WalkError::Store(error)) => return Err(error),
+                Err(error) => error,
+            };
+            self.error = Some(error.report(self.lane.stream()));
+            self.troubles.extend(error.trouble());
+            let aftermath = error.aftermath();
+            match aftermath {
+                Aftermath::Park(resume_at) if self.order.wait_for_quota => {
+                    if !self.sit_out(resume_at).await {
+                        self.ended_by = Some(Aftermath::LeaveRow);
+                        return Ok(());
+                    }
+                    self.troubles.remove(&Trouble::TryLater);
+                    continue;
+                }
+                Aftermath::Park(resume_at) => self.lane.park_row(row, resume_at).await?,
+                Aftermath::LeaveRow => {}
+                Aftermath::NextRow | Aftermath::EndPass | Aftermath::StopStream => {
+                    self.lane.fail_row(row, &error).await?;
+                }
+            }
+            if aftermath == Aftermath::StopStream {
+                let (stream, error) = (self.lane.stream(), error.report(self.lane.stream()));
+                self.lane.observer.observe(&Event::StreamStopped { stream, error });
+            }
+            self.needs_person |= matches!(error, WalkError::Tripped(_));
+            if aftermath != Aftermath::NextRow {
+                self.ended_by = Some(aftermath);
+            }
+            return Ok(());
+        }
+    }
+
+    /// Waits until `resume_at`; `false` when a shutdown came first.
+    async fn sit_out(&self, resume_at: Timestamp) -> bool {
+        let left = resume_at.duration_since(self.lane.clock.now());
+        let left = Duration::try_from(left).unwrap_or_default();
+        self.lane.pause(left, self.cancel).await.is_ok()
+    }
+
+    async fn report(mut self) -> Result<PassReport, StoreError> {
+        let rows = self.lane.rows().await?;
+        let is_parked = |row: &&LedgerRow| row.resume_at.is_some();
+        let unfinished = rows.iter().filter(|row| row.is_owed() && row.state != RowState::Failed);
+        let mut owed = gaps(&rows);
+        owed.extend(unfinished.filter(|row| !is_parked(row)).map(gap_of));
+        let is_owed = rows.iter().any(LedgerRow::is_owed) || !owed.is_empty();
+        let has_progress = self.tally.pages > 0 || self.rows_done > 0;
+        let outcome = match self.ended_by {
+            Some(Aftermath::Park(_)) => StreamOutcome::WaitingQuota,
+            Some(Aftermath::EndPass) => StreamOutcome::Suspended,
+            Some(Aftermath::StopStream) => StreamOutcome::Stopped,
+            Some(Aftermath::LeaveRow | Aftermath::NextRow) if has_progress => StreamOutcome::Partial,
+            Some(Aftermath::LeaveRow | Aftermath::NextRow) => StreamOutcome::Failed,
+            None if !is_owed => StreamOutcome::CaughtUp,
+            None if has_progress => StreamOutcome::Partial,
+            None => StreamOutcome::Failed,
+        };
+        if outcome == StreamOutcome::Failed && self.ended_by.is_none() {
+            self.troubles.insert(Trouble::Unavailable);
+        }
+        if !owed.is_empty() {
+            self.troubles.insert(Trouble::Gap);
+        }
+        if self.tally.entries.newly_quarantined > 0 {
+            self.troubles.insert(Trouble::NewlyQuarantined);
+        }
+        let resume_at = match self.ended_by {
+            Some(Aftermath::Park(resume_at)) => Some(resume_at),
+            _ => None,
+        };
+        Ok(PassReport {
+            outcome,
+            tally: self.tally,
+            gaps: owed,
+            watermark: coverage(&rows).watermark,
+            error: self.error,
+            resume_at,
+            reached_back: self.reached_back,
+            needs_person: self.needs_person,
+            troubles: self.troubles,
+        })
+    }
+}

@@ -1,0 +1,106 @@
+//! How rows of the ledger end a walk: closed, failed or parked; and what their neighbours make of it.
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::error::WalkError;
+use super::lane::Lane;
+use crate::sync::ledger::{compact, coverage, days, plan};
+use crate::sync::observer::Event;
+use crate::sync::ports::Slice;
+use crate::sync::{LedgerRow, Pass, RowState, Span, Store, StoreError};
+
+impl Lane {
+    /// Closes a row whose walk came to its end: from now on its span is covered (WIN-1).
+    pub(super) async fn close_row(&self, row: LedgerRow) -> Result<(), StoreError> {
+        let (stream, pass, span) = (row.stream, row.pass, span_text(&row));
+        let closed = LedgerRow {
+            state: RowState::Done,
+            position: None,
+            last_error: None,
+            resume_at: None,
+            touched: self.clock.now(),
+            ..row
+        };
+        let watermark = self
+            .store
+            .call(move |store| {
+                write_row(store, closed)?;
+                Ok::<_, StoreError>(coverage::coverage(&store.ledger(stream)?).watermark)
+            })
+            .await?;
+        self.observer.observe(&Event::RowDone { stream, pass, span });
+        match watermark {
+            Some(watermark) => self.positions.captured(stream, watermark).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Leaves a failed row in the ledger: it is a gap until it is done.
+    pub(super) async fn fail_row(&self, row: LedgerRow, error: &WalkError) -> Result<(), StoreError> {
+        let now = self.clock.now();
+        let attempts = row.attempts.saturating_add(u32::from(error.is_attempt()));
+        let rest = SignedDuration::try_from(plan::rest_after(attempts)).unwrap_or(SignedDuration::MAX);
+        let report = error.report(row.stream);
+        let failed = LedgerRow {
+            state: RowState::Failed,
+            attempts,
+            last_error: Some(report.message.clone()),
+            resume_at: now.checked_add(rest).ok(),
+            touched: now,
+            ..row
+        };
+        let event = Event::RowFailed {
+            stream: failed.stream,
+            pass: failed.pass,
+            span: span_text(&failed),
+            attempts,
+            error: report,
+        };
+        self.store.call(move |store| write_row(store, failed)).await?;
+        self.observer.observe(&event);
+        Ok(())
+    }
+
+    /// Puts a row off until quota is there again. It is no gap.
+    pub(super) async fn park_row(&self, row: LedgerRow, resume_at: Timestamp) -> Result<(), StoreError> {
+        let state = if row.position.is_some() { RowState::Partial } else { RowState::Pending };
+        let parked = LedgerRow { state, resume_at: Some(resume_at), touched: self.clock.now(), ..row };
+        let event = Event::RowParked { stream: parked.stream, pass: parked.pass, resume_at };
+        self.store.call(move |store| write_row(store, parked)).await?;
+        self.observer.observe(&event);
+        Ok(())
+    }
+}
+
+/// Writes `row` and, in the same commit, what its neighbours make of it.
+fn write_row(store: &dyn Store, row: LedgerRow) -> Result<(), StoreError> {
+    let stream = row.stream;
+    let mut rows: Vec<LedgerRow> = store.ledger(stream)?;
+    rows.retain(|other| other.id != row.id);
+    rows.push(row.clone());
+    let (grown, mut removed) = match row.pass {
+        Pass::Update => {
+            let compaction = compact::compact(&rows);
+            (compaction.rows, compaction.removed)
+        }
+        Pass::Deletes => (Vec::new(), days::superseded(&rows)),
+        _ => (Vec::new(), Vec::new()),
+    };
+    let mut written = grown;
+    if !removed.contains(&row.id) && !written.iter().any(|other| other.id == row.id) {
+        written.push(row);
+    }
+    removed.sort_unstable();
+    let removed_rows = removed.into_iter().map(|id| (stream, id)).collect();
+    store.commit(Slice { rows: written, removed_rows, ..Slice::default() })?;
+    Ok(())
+}
+
+/// What a row covers, for people. Record numbers stay out of it: they may be patrons'.
+fn span_text(row: &LedgerRow) -> String {
+    match row.span {
+        Span::Time(window) => window.to_string(),
+        Span::Days { from, to } => format!("{from} to {to}"),
+        Span::Ids { .. } => "all records".into(),
+    }
+}

@@ -1,0 +1,68 @@
+//! Counting what a pass did to a stream.
+
+use crate::sync::decide::Verdict;
+use crate::sync::ports::Traffic;
+
+/// What happened so far. `fetched` is the sum of the others but the last, always (BR-091).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Windows and sweeps worked on.
+    pub windows: u64,
+    /// Pages read.
+    pub pages: u64,
+    /// What the calls cost.
+    pub traffic: Traffic,
+    /// How the entries were judged.
+    pub entries: EntryTally,
+}
+
+/// How entries were judged.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct EntryTally {
+    /// Emitted as upserts, or as deletes for leaving the configured set.
+    pub changed: u64,
+    /// Nothing new.
+    pub unchanged: u64,
+    /// Older than what is remembered.
+    pub stale: u64,
+    /// Emitted as deletes.
+    pub deleted: u64,
+    /// Tombstones that no sink needs to hear of.
+    pub deleted_unseen: u64,
+    /// Set aside.
+    pub quarantined: u64,
+    /// Those of the set aside that were not set aside for the same cause before.
+    pub newly_quarantined: u64,
+}
+
+impl EntryTally {
+    /// Entries read.
+    #[must_use]
+    pub fn fetched(&self) -> u64 {
+        self.changed + self.unchanged + self.stale + self.deleted + self.deleted_unseen + self.quarantined
+    }
+
+    /// Counts a verdict.
+    pub fn count(&mut self, verdict: Verdict) {
+        use crate::sync::DeleteReason::Filtered;
+        match verdict {
+            Verdict::Upsert | Verdict::Delete(Filtered) => self.changed += 1,
+            Verdict::Delete(_) => self.deleted += 1,
+            Verdict::Unchanged => self.unchanged += 1,
+            Verdict::Stale => self.stale += 1,
+            Verdict::DeletedUnseen => self.deleted_unseen += 1,
+        }
+    }
+}
+
+impl std::ops::AddAssign for EntryTally {
+    fn add_assign(&mut self, other: Self) {
+        self.changed += other.changed;
+        self.unchanged += other.unchanged;
+        self.stale += other.stale;
+        self.deleted += other.deleted;
+        self.deleted_unseen += other.deleted_unseen;
+        self.quarantined += other.quarantined;
+        self.newly_quarantined += other.newly_quarantined;
+    }
+}

@@ -1,0 +1,149 @@
+//! One row of the ledger, page by page from its position to its end.
+
+use tokio_util::sync::CancellationToken;
+
+use super::absorb::{Arrival, Batch, Intake};
+use super::ending::{Ending, Next, Rigour};
+use super::error::WalkError;
+use super::lane::Lane;
+use super::page_size::PageSize;
+use super::tally::Tally;
+use crate::sync::decide::Rules;
+use crate::sync::ports::{Answer, CallClass, FieldSet, Page, PageFilter, PageQuery, SourceErrorKind};
+use crate::sync::settings::StreamSettings;
+use crate::sync::{LedgerRow, Origin, Pass, Span};
+
+/// How a row is asked for.
+#[derive(Debug, Clone)]
+pub(super) struct Question {
+    pub(super) filter: PageFilter,
+    pub(super) until: Option<crate::record::RecordNumber>,
+    pub(super) fields: FieldSet,
+    pub(super) class: CallClass,
+    pub(super) rigour: Rigour,
+    pub(super) intake: Intake,
+}
+
+impl Question {
+    /// The question of `row` under `settings`.
+    pub(super) fn of(row: &LedgerRow, settings: &StreamSettings) -> Self {
+        let (filter, until, rigour) = match row.span {
+            Span::Time(window) => (PageFilter::Updated(window), None, Rigour::Window),
+            Span::Days { from, to } => (PageFilter::Deleted { from, to }, None, Rigour::Window),
+            Span::Ids { to, .. } => (PageFilter::Live, to, Rigour::Sweep),
+        };
+        let (fields, class, source) = match row.pass {
+            Pass::Load => (FieldSet::Configured, CallClass::Paced, Origin::Load),
+            Pass::Update => (FieldSet::Configured, CallClass::Incremental, Origin::Incremental),
+            Pass::Deletes => (FieldSet::Tombstones, CallClass::Incremental, Origin::Deletes),
+            Pass::Backfill => (FieldSet::Configured, CallClass::Paced, Origin::Backfill),
+            Pass::LateSweep => (FieldSet::Configured, CallClass::Paced, Origin::LateSweep),
+            Pass::Reconcile => (FieldSet::Identity, CallClass::Paced, Origin::Reconcile),
+        };
+        let rules = Rules { emit_unchanged: settings.emit_unchanged, ..Rules::default() };
+        Self { filter, until, fields, class, rigour, intake: Intake { source, rules, only_for: None } }
+    }
+
+    /// The query for the page after `row`'s position.
+    pub(super) fn page(&self, row: &LedgerRow, limit: u32, fresh_connection: bool) -> PageQuery {
+        let before_first = match row.span {
+            Span::Ids { from, .. } => from.value().checked_sub(1).filter(|before| *before > 0),
+            Span::Time(_) | Span::Days { .. } => None,
+        };
+        PageQuery {
+            stream: row.stream,
+            filter: self.filter.clone(),
+            after: row.position.or(before_first.map(crate::record::RecordNumber::new)),
+            until: self.until,
+            limit,
+            fields: self.fields,
+            fresh_connection,
+            class: self.class,
+        }
+    }
+}
+
+impl Lane {
+    /// Walks `row` to its end. On an error everything before its position is committed and it may be walked again.
+    ///
+    /// # Errors
+    /// [`WalkError::aftermath`] says what to do.
+    pub(in crate::sync) async fn walk(
+        &self,
+        row: &mut LedgerRow,
+        tally: &mut Tally,
+        cancel: &CancellationToken,
+    ) -> Result<(), WalkError> {
+        tally.windows += 1;
+        let question = Question::of(row, &self.settings);
+        let mut ending = Ending::new(question.rigour, row.position.is_some());
+        let mut smaller = PageSize::new(self.settings.page_size);
+        let mut fresh_connection = false;
+        loop {
+            self.ready(cancel).await?;
+            let limit = smaller.limit().unwrap_or(self.settings.page_size);
+            let query = question.page(row, limit, fresh_connection);
+            match self.ask(&query, cancel).await {
+                Ok(Answer::Nothing { traffic, .. }) => {
+                    tally.traffic += traffic;
+                    match ending.on_nothing() {
+                        Next::End => return Ok(()),
+                        Next::Page => fresh_connection = false,
+                        Next::Again { after } => {
+                            self.pause(after, cancel).await?;
+                            fresh_connection = true;
+                        }
+                    }
+                }
+                Ok(Answer::Page(page)) => {
+                    tally.traffic += page.traffic;
+                    tally.pages += 1;
+                    ending.on_page(page.entries.len(), limit);
+                    self.take_in(page, &question, row, tally, cancel).await?;
+                    fresh_connection = false;
+                    smaller.on_success();
+                }
+                Err(WalkError::Source(failed)) if failed.kind == SourceErrorKind::Narrow => {
+                    tally.traffic += failed.traffic;
+                    smaller.on_failure();
+                    match smaller.limit() {
+                        Some(_) if failed.status_code.is_none() => {}
+                        // It fails whatever its size, or for a reason that size does not touch.
+                        _ => {
+                            self.take_apart(&question, row, &failed, tally, cancel).await?;
+                            smaller = PageSize::new(self.settings.page_size);
+                            ending = Ending::new(question.rigour, true);
+                        }
+                    }
+                }
+                Err(WalkError::Source(failed)) => {
+                    tally.traffic += failed.traffic;
+                    return Err(failed.into());
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Absorbs one page, after whatever it lacks was asked for again.
+    async fn take_in(
+        &self,
+        page: Page,
+        question: &Question,
+        row: &mut LedgerRow,
+        tally: &mut Tally,
+        cancel: &CancellationToken,
+    ) -> Result<(), WalkError> {
+        if row.position.is_some_and(|position| page.last_id <= position) {
+            return Err(WalkError::Looped);
+        }
+        let (sent, answered, last_id) = (page.sent, page.answered, page.last_id);
+        let captured = page.date.unwrap_or_else(|| self.clock.now());
+        let mut arrivals: Vec<Arrival> =
+            page.entries.into_iter().map(|entry| Arrival { entry, sent, answered }).collect();
+        self.ask_for_missing_marc(&mut arrivals, question.class, tally, cancel).await?;
+        let absorbed = self.absorb(&question.intake, Batch { arrivals, last_id, captured }, row).await?;
+        tally.entries += absorbed.entries;
+        Ok(())
+    }
+}

@@ -1,0 +1,168 @@
+//! The service: every stream on its schedule, every sink as changes come, until shutdown.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use rand::rngs::StdRng;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::schedule::Ticker;
+use super::sync_once::{flatten, post, run_pass, without_time};
+use super::{Board, Engine};
+use crate::clock::SharedClock;
+use crate::sync::StoreError;
+use crate::sync::capture::Lane;
+use crate::sync::capture::pass::{Owed, PassOrder, PassReport};
+use crate::sync::deliver::Ending;
+use crate::sync::report::summary::StreamOutcome;
+use crate::sync::settings::Cadence;
+use crate::sync::timekeeper::{TimeError, Timekeeper};
+
+/// A stream that could not run is tried again within this time, or its interval if that is shorter.
+const SOON: Duration = Duration::from_secs(30);
+
+impl Engine {
+    /// Follows Sierra until `cancel`. Returns once everything in flight is committed.
+    ///
+    /// # Errors
+    /// Only when the store fails: everything then ends.
+    pub async fn follow(&self, cancel: &CancellationToken) -> Result<(), StoreError> {
+        let cancel = cancel.child_token();
+        let mut tasks = JoinSet::new();
+        for lane in self.sinks.values().cloned() {
+            let cancel = cancel.clone();
+            tasks.spawn(async move { lane.run(Ending::Shutdown, &cancel).await });
+        }
+        for lane in self.lanes.values() {
+            let stream = Follower {
+                generator: self.seed.generator(&format!("schedule {}", lane.stream())),
+                lane: Arc::clone(lane),
+                timekeeper: Arc::clone(&self.timekeeper),
+                board: Arc::clone(&self.board),
+                clock: Arc::clone(&self.clock),
+            };
+            let cancel = cancel.clone();
+            tasks.spawn(async move { stream.run(&cancel).await });
+        }
+        let mut outcome = Ok(());
+        while let Some(joined) = tasks.join_next().await {
+            if let Err(error) = flatten(joined) {
+                cancel.cancel();
+                outcome = Err(error);
+            }
+        }
+        outcome
+    }
+}
+
+/// One stream on its schedule. It never overlaps itself: its next pass begins after the last one ended.
+struct Follower {
+    lane: Arc<Lane>,
+    timekeeper: Arc<Timekeeper>,
+    board: Arc<Board>,
+    clock: SharedClock,
+    generator: StdRng,
+}
+
+impl Follower {
+    async fn run(mut self, cancel: &CancellationToken) -> Result<(), StoreError> {
+        let now = Instant::now();
+        let settings = &self.lane.settings;
+        // Another cadence is refused when the engine is opened.
+        let Cadence::Every(interval) = settings.cadence else { return Ok(()) };
+        let mut update = Ticker::new(interval, now);
+        let mut deletes = Ticker::new(settings.deleted_interval, now);
+        let mut owed_at: Option<Instant> = None;
+        while !cancel.is_cancelled() {
+            let next = [Some(update.due()), Some(deletes.due()), owed_at].into_iter().flatten().min();
+            self.announce(next);
+            tokio::select! {
+                biased;
+                () = tokio::time::sleep_until(next.unwrap_or(now)) => {}
+                () = cancel.cancelled() => break,
+            }
+            let now = Instant::now();
+            let due = Due { update: update.is_due(now), deletes: deletes.is_due(now) };
+            let report = if self.board.read(self.lane.stream()).needs_person {
+                None
+            } else {
+                Some(self.pass(due, cancel).await?)
+            };
+            let now = Instant::now();
+            let could_run = report.as_ref().is_none_or(|report| has_run(report));
+            for (ticker, is_due) in [(&mut update, due.update), (&mut deletes, due.deletes)] {
+                match (is_due, could_run) {
+                    (true, true) => ticker.done(now, &mut self.generator),
+                    (true, false) => ticker.again_within(now, SOON),
+                    (false, _) => {}
+                }
+            }
+            owed_at = self.next_owed(report.as_ref(), now).await?;
+        }
+        self.announce(None);
+        Ok(())
+    }
+
+    async fn pass(&self, due: Due, cancel: &CancellationToken) -> Result<PassReport, StoreError> {
+        let stream = self.lane.stream();
+        let report = match self.timekeeper.ask(&[stream]).await {
+            Ok((time, traffic)) => {
+                let order = PassOrder {
+                    now: time.now,
+                    reach_back: self.timekeeper.reach_back(stream).await,
+                    owed: Owed::Due,
+                    update: due.update,
+                    deletes: due.deletes,
+                    wait_for_quota: false,
+                };
+                let mut report = run_pass(&self.lane, &self.timekeeper, order, cancel).await?;
+                report.tally.traffic += traffic;
+                report
+            }
+            Err(TimeError::Source(error)) => without_time(&self.lane, &error, error.traffic).await?,
+            Err(TimeError::Store(error)) => return Err(error),
+        };
+        post(&self.board, stream, &report);
+        Ok(report)
+    }
+
+    /// When the next owed row has rested, or quota is there again.
+    async fn next_owed(&self, report: Option<&PassReport>, now: Instant) -> Result<Option<Instant>, StoreError> {
+        if report.is_none() {
+            return Ok(None);
+        }
+        let stream = self.lane.stream();
+        let rows = self.lane.store.call(move |store| store.ledger(stream)).await?;
+        let rested = rows.iter().filter(|row| row.is_owed()).filter_map(|row| row.resume_at);
+        let resumes = report.and_then(|report| report.resume_at);
+        let soonest = rested.chain(resumes).min();
+        // Never at once again: what is due now and was not done would spin.
+        Ok(soonest.map(|at| now + self.from_now(at).max(Duration::from_secs(1))))
+    }
+
+    fn from_now(&self, at: Timestamp) -> Duration {
+        let left: SignedDuration = at.duration_since(self.clock.now());
+        left.try_into().unwrap_or_default()
+    }
+
+    fn announce(&self, next: Option<Instant>) {
+        let left = next.map(|next| SignedDuration::try_from(next - Instant::now()).unwrap_or_default());
+        let next_run = left.and_then(|left| self.clock.now().checked_add(left).ok());
+        self.board.note(self.lane.stream(), |note| note.next_run = next_run);
+    }
+}
+
+/// What is due.
+#[derive(Debug, Clone, Copy)]
+struct Due {
+    update: bool,
+    deletes: bool,
+}
+
+/// Whether Sierra could be asked at all.
+fn has_run(report: &PassReport) -> bool {
+    !matches!(report.outcome, StreamOutcome::Failed | StreamOutcome::Suspended)
+}

@@ -1,0 +1,116 @@
+//! Opening an engine: what is refused, what is taken up, what the sinks say they hold.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex as StdMutex};
+
+use tokio::sync::{Mutex, watch};
+
+use super::{Board, Engine, EngineError, EngineParts};
+use crate::seed::RootSeed;
+use crate::sync::capture::Lane;
+use crate::sync::capture::map::Mapper;
+use crate::sync::capture::tripwire::Tripwire;
+use crate::sync::deliver::SinkLane;
+use crate::sync::deliver::health::Health;
+use crate::sync::deliver::lane::{Courier, Standing};
+use crate::sync::deliver::refusals::Refusals;
+use crate::sync::observer::Event;
+use crate::sync::positions::Positions;
+use crate::sync::settings::{Cadence, RouteSettings, StreamSettings};
+use crate::sync::store_handle::StoreHandle;
+use crate::sync::timekeeper::Timekeeper;
+use crate::sync::{Seq, Sink};
+
+impl Engine {
+    /// Opens an engine over its parts. No request is made.
+    ///
+    /// # Errors
+    /// When a setting asks for what is not supported, and on any storage error.
+    pub async fn open(parts: EngineParts) -> Result<Self, EngineError> {
+        parts.streams.iter().try_for_each(supported)?;
+        let store = StoreHandle::new(parts.store);
+        let (clock, observer) = (parts.clock, parts.observer);
+        let routes: Vec<RouteSettings> = parts.sinks.iter().map(|(route, _)| route.clone()).collect();
+        let positions =
+            Positions::open(&routes, parts.limits, store.clone(), Arc::clone(&clock), Arc::clone(&observer)).await?;
+        let timekeeper =
+            Timekeeper::open(Arc::clone(&parts.source), store.clone(), Arc::clone(&clock), Arc::clone(&observer))
+                .await?;
+        let last = store.call(|store| store.last_seq()).await?;
+        let (ringer, bell) = watch::channel(last);
+        let ringer = Arc::new(ringer);
+        let lane = |settings: StreamSettings| {
+            let mapper = Mapper::new(&settings, Arc::clone(&parts.policy), parts.marc, parts.zone.clone());
+            Arc::new(Lane {
+                settings,
+                source: Arc::clone(&parts.source),
+                store: store.clone(),
+                mapper: Arc::new(mapper),
+                zone: parts.zone.clone(),
+                clock: Arc::clone(&clock),
+                observer: Arc::clone(&observer),
+                positions: Arc::clone(&positions),
+                ringer: Arc::clone(&ringer),
+                tripwire: Mutex::new(Tripwire::default()),
+            })
+        };
+        let lanes = parts.streams.into_iter().map(|settings| (settings.stream, lane(settings))).collect();
+        let sink_lane = |(route, sink): (RouteSettings, Box<dyn Sink>)| SinkLane {
+            store: store.clone(),
+            positions: Arc::clone(&positions),
+            clock: Arc::clone(&clock),
+            observer: Arc::clone(&observer),
+            bell: bell.clone(),
+            paused: watch::channel(route.paused).0,
+            sink: Mutex::new(courier(sink, parts.seed, &route.name)),
+            standing: StdMutex::new(Standing::default()),
+            route,
+        };
+        let sinks: BTreeMap<String, Arc<SinkLane>> =
+            parts.sinks.into_iter().map(sink_lane).map(|lane| (lane.name().to_owned(), Arc::new(lane))).collect();
+        let engine = Self {
+            lanes,
+            sinks,
+            positions,
+            timekeeper: Arc::new(timekeeper),
+            store,
+            clock,
+            seed: parts.seed,
+            observer,
+            board: Arc::new(Board::default()),
+        };
+        engine.raise_seq(last).await?;
+        Ok(engine)
+    }
+
+    /// No change may get a seq that a sink holds already: the sink would keep the older one for the newer.
+    async fn raise_seq(&self, last: Seq) -> Result<(), EngineError> {
+        for (name, lane) in &self.sinks {
+            // A sink that cannot be asked now is covered by the floor that the clocks give.
+            let Ok(Some(held)) = lane.sink.lock().await.sink.highest_seq().await else { continue };
+            if held > last {
+                self.observer.observe(&Event::SinkAhead { sink: name.clone(), seq: held });
+            }
+            self.store.call(move |store| store.raise_seq(held.next())).await?;
+        }
+        Ok(())
+    }
+}
+
+fn courier(sink: Box<dyn Sink>, seed: RootSeed, name: &str) -> Courier {
+    let generator = seed.generator(&format!("deliver {name}"));
+    Courier { sink, health: Health::default(), refusals: Refusals::default(), generator }
+}
+
+/// Refuses what this version does not do, rather than ignoring it.
+fn supported(settings: &StreamSettings) -> Result<(), EngineError> {
+    let refuse = |key: &str, instead| {
+        Err(EngineError::Unsupported { setting: format!("streams.{}.{key}", settings.stream), instead })
+    };
+    match settings {
+        StreamSettings { cadence: Cadence::Cron { .. }, .. } => refuse("cron", "write an interval"),
+        StreamSettings { late_sweep: Some(_), .. } => refuse("late_sweep", "write \"off\""),
+        StreamSettings { reconcile: Some(_), .. } => refuse("reconcile", "write \"off\""),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,199 @@
+//! The status document: everything at a glance, from the store and from what the engine remembers of its passes.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use super::{Engine, StreamNote};
+use crate::record::Stream;
+use crate::sync::deliver::lane::Standing;
+use crate::sync::ledger::coverage::{coverage, gaps};
+use crate::sync::ledger::days::deleted_through;
+use crate::sync::ports::OutboxUsage;
+use crate::sync::positions::SinkPlace;
+use crate::sync::report::StatusReport;
+use crate::sync::report::status::{
+    BreakerState, BreakerStatus, OutboxStatus, OverallState, QuotaStatus, SinkState, SinkStatus, StoreState,
+    StoreStatus, StreamState, StreamStatus, TokenState, TokenStatus,
+};
+use crate::sync::report::summary::StreamOutcome;
+use crate::sync::{LedgerRow, StoreError};
+
+/// What the engine cannot know: the state of the connection to Sierra.
+pub trait Vitals: Send + Sync {
+    /// The quota ledger.
+    fn quota(&self) -> QuotaStatus;
+    /// The key's breaker.
+    fn breaker(&self) -> BreakerStatus;
+    /// The session token.
+    fn token(&self) -> TokenStatus;
+}
+
+/// What the status needs from outside.
+pub struct StatusInputs<'a> {
+    /// The connection to Sierra.
+    pub vitals: &'a dyn Vitals,
+    /// Version of the program.
+    pub version: &'a str,
+    /// When the process started; `None` when no service runs.
+    pub started: Option<Timestamp>,
+    /// From this lag on a stream is stale.
+    pub stale_after: Duration,
+}
+
+impl Engine {
+    /// The status as of now.
+    ///
+    /// # Errors
+    /// On any storage error.
+    pub async fn status(&self, inputs: &StatusInputs<'_>) -> Result<StatusReport, StoreError> {
+        let now = self.clock.now();
+        let mut streams = BTreeMap::new();
+        let mut quarantine = BTreeMap::new();
+        for stream in self.lanes.keys().copied() {
+            let read = move |store: &dyn crate::sync::Store| {
+                Ok::<_, StoreError>((store.ledger(stream)?, store.quarantine_count(stream)?))
+            };
+            let (rows, quarantined) = self.store.call(read).await?;
+            let last_success = self.timekeeper.last_success(stream).await;
+            let note = self.board.read(stream);
+            let status = stream_status(&rows, note, last_success, quarantined, now, inputs.stale_after);
+            streams.insert(stream.name().to_owned(), status);
+            quarantine.insert(stream.name().to_owned(), quarantined);
+        }
+        let mut sinks = BTreeMap::new();
+        for (name, place) in self.positions.places().await? {
+            if let Some(lane) = self.sinks.get(&name) {
+                let status = sink_status(&lane.route.streams, place, lane.standing(), lane.is_paused(), now);
+                sinks.insert(name, status);
+            }
+        }
+        let OutboxUsage { entries, bytes } = self.store.call(|store| store.outbox_usage()).await?;
+        let mut report = StatusReport {
+            schema: 1,
+            version: inputs.version.to_owned(),
+            state: OverallState::Ok,
+            message: String::new(),
+            now,
+            started: inputs.started,
+            streams,
+            quota: inputs.vitals.quota(),
+            breaker: inputs.vitals.breaker(),
+            token: inputs.vitals.token(),
+            sinks,
+            quarantine,
+            outbox: OutboxStatus { entries, bytes },
+            store: StoreStatus { state: StoreState::Ok },
+        };
+        (report.state, report.message) = overall(&report);
+        Ok(report)
+    }
+}
+
+fn stream_status(
+    rows: &[LedgerRow],
+    note: StreamNote,
+    last_success: Option<Timestamp>,
+    quarantined: u64,
+    now: Timestamp,
+    stale_after: Duration,
+) -> StreamStatus {
+    let covered = coverage(rows);
+    let lag_seconds =
+        covered.watermark.map(|watermark| u64::try_from(now.duration_since(watermark).as_secs()).unwrap_or(0));
+    let is_parked =
+        rows.iter().any(|row| row.is_owed() && row.attempts == 0 && row.resume_at.is_some_and(|at| at > now));
+    let state = match note.outcome {
+        _ if note.needs_person => StreamState::Stopped,
+        Some(StreamOutcome::Stopped) => StreamState::Stopped,
+        Some(StreamOutcome::Suspended) => StreamState::Suspended,
+        Some(StreamOutcome::WaitingQuota) => StreamState::WaitingQuota,
+        None if is_parked => StreamState::WaitingQuota,
+        _ if !covered.loaded => StreamState::Loading,
+        _ if lag_seconds.is_none_or(|lag| lag > stale_after.as_secs()) => StreamState::Behind,
+        _ => StreamState::Ok,
+    };
+    StreamStatus {
+        state,
+        lag_seconds,
+        watermark: covered.watermark,
+        deleted_through: deleted_through(rows),
+        last_success,
+        next_run: note.next_run,
+        gaps: gaps(rows),
+        backfill: None,
+        last_error: note.error,
+        quarantined,
+    }
+}
+
+fn sink_status(
+    streams: &[Stream],
+    place: SinkPlace,
+    standing: Standing,
+    is_paused: bool,
+    now: Timestamp,
+) -> SinkStatus {
+    let SinkPlace { position, note } = place;
+    let state = match (position.attached, is_paused) {
+        (false, _) => SinkState::NeedsReload,
+        (_, true) => SinkState::Paused,
+        _ => standing.trouble.unwrap_or(SinkState::Ok),
+    };
+    let age = |captured: Timestamp| u64::try_from(now.duration_since(captured).as_secs()).unwrap_or(0);
+    SinkStatus {
+        state,
+        pending: position.pending,
+        oldest_age_seconds: position.oldest_pending.map(age),
+        breaker: if standing.trouble == Some(SinkState::Open) { BreakerState::Open } else { BreakerState::Closed },
+        published: streams
+            .iter()
+            .map(|stream| (stream.name().to_owned(), note.published.get(stream).copied()))
+            .collect(),
+        gaps: note.gaps,
+        error: standing.error,
+    }
+}
+
+/// The overall state and the sentence that explains it, the gravest matter first.
+fn overall(report: &StatusReport) -> (OverallState, String) {
+    let streams_in = |wanted: &dyn Fn(&StreamStatus) -> bool| {
+        let names = report.streams.iter().filter(|(_, stream)| wanted(stream)).map(|(name, _)| name.as_str());
+        Some(names.collect::<Vec<_>>().join(", ")).filter(|names| !names.is_empty())
+    };
+    if report.token.state == TokenState::Latched {
+        let hint = "Sierra refuses the credential: put a valid secret in place, then run `sierra-sync recover`.";
+        return (OverallState::Failing, hint.into());
+    }
+    if let Some(names) = streams_in(&|stream| stream.state == StreamState::Stopped) {
+        return (OverallState::Failing, format!("Stopped until you act: {names}; see last_error."));
+    }
+    if report.breaker.state != BreakerState::Closed {
+        return (OverallState::Degraded, "Sierra does not answer well: calls are halted until it recovers.".into());
+    }
+    if let Some(endpoint) = report.breaker.suspended_endpoints.first() {
+        return (OverallState::Degraded, format!("The endpoint {endpoint} is suspended until it recovers."));
+    }
+    let reload = report.sinks.iter().find(|(_, sink)| sink.state == SinkState::NeedsReload);
+    if let Some((name, _)) = reload {
+        let message = format!("Sink {name} lost its place: run `sierra-sync backfill <stream> --sink {name} --force`.");
+        return (OverallState::Degraded, message);
+    }
+    if let Some(names) = streams_in(&|stream| !stream.gaps.is_empty()) {
+        return (OverallState::Degraded, format!("Windows are owed and will be tried again: {names}."));
+    }
+    if let Some(names) = streams_in(&|stream| stream.state == StreamState::Behind) {
+        return (OverallState::Degraded, format!("Behind: {names}."));
+    }
+    if let Some((name, _)) = report.sinks.iter().find(|(_, sink)| sink.state == SinkState::Open) {
+        return (OverallState::Degraded, format!("Sink {name} does not take deliveries; they wait in the queue."));
+    }
+    if let Some(names) = streams_in(&|stream| stream.state == StreamState::Loading) {
+        return (OverallState::Ok, format!("The first load is under way: {names}."));
+    }
+    if let Some(names) = streams_in(&|stream| stream.state == StreamState::WaitingQuota) {
+        return (OverallState::Ok, format!("Waiting for quota: {names}."));
+    }
+    (OverallState::Ok, "All streams are fresh.".into())
+}

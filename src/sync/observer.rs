@@ -1,0 +1,172 @@
+//! What the engine tells while it works: for progress lines, logs, counters and alerts.
+//!
+//! The engine itself writes no log and keeps no metric. It tells each thing once, where it happens; the composition
+//! root decides what becomes of it.
+
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::capture::tally::EntryTally;
+use super::report::summary::{ErrorReport, StreamOutcome};
+use super::{Pass, Seq};
+use crate::record::Stream;
+
+/// Hears what the engine does. Called from its tasks, so it must return at once and must not call back.
+pub trait Observer: Send + Sync {
+    /// One thing happened.
+    fn observe(&self, event: &Event);
+}
+
+/// A shared observer.
+pub type SharedObserver = Arc<dyn Observer>;
+
+/// An observer that hears nothing.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Unobserved;
+
+impl Observer for Unobserved {
+    fn observe(&self, _: &Event) {}
+}
+
+/// What can happen. Nothing here holds a value of a record.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Event {
+    /// A page is committed.
+    PageCaptured {
+        /// The stream.
+        stream: Stream,
+        /// The pass.
+        pass: Pass,
+        /// How the entries of the page were judged.
+        entries: EntryTally,
+        /// Changes put into the outbox.
+        changes: u64,
+        /// The seq of the last change, if there was one.
+        last_seq: Option<Seq>,
+    },
+    /// A window or sweep is done.
+    RowDone {
+        /// The stream.
+        stream: Stream,
+        /// The pass.
+        pass: Pass,
+        /// What it covered, for people.
+        span: String,
+    },
+    /// A window or sweep failed and will be tried again.
+    RowFailed {
+        /// The stream.
+        stream: Stream,
+        /// The pass.
+        pass: Pass,
+        /// What it covers, for people.
+        span: String,
+        /// How often it has failed.
+        attempts: u32,
+        /// Why.
+        error: ErrorReport,
+    },
+    /// A window or sweep waits for quota.
+    RowParked {
+        /// The stream.
+        stream: Stream,
+        /// The pass.
+        pass: Pass,
+        /// When it goes on.
+        resume_at: Timestamp,
+    },
+    /// Sierra's clock was stepped; the next window reaches further back.
+    ClockStepped {
+        /// Forward if positive.
+        step: SignedDuration,
+    },
+    /// A sink holds a higher seq than this store ever issued: the store was restored from a backup.
+    SinkAhead {
+        /// The sink.
+        sink: String,
+        /// What it holds.
+        seq: Seq,
+    },
+    /// A page was taken apart because it failed whenever it was asked for.
+    PageTakenApart {
+        /// The stream.
+        stream: Stream,
+        /// Records that could not be read alone either.
+        poisoned: u64,
+        /// Calls that it took.
+        calls: u64,
+    },
+    /// Capture waits: the outbox is full, or the disk nearly is.
+    CaptureHeld {
+        /// The stream.
+        stream: Stream,
+        /// Why.
+        reason: String,
+    },
+    /// A stream stops until a person acts.
+    StreamStopped {
+        /// The stream.
+        stream: Stream,
+        /// Why.
+        error: ErrorReport,
+    },
+    /// A stream's pass has ended.
+    PassEnded {
+        /// The stream.
+        stream: Stream,
+        /// How it stands.
+        outcome: StreamOutcome,
+    },
+    /// A sink confirmed changes.
+    Delivered {
+        /// The sink.
+        sink: String,
+        /// How many.
+        changes: u64,
+        /// Up to which place in the order.
+        through: Seq,
+    },
+    /// A delivery failed and is tried again.
+    DeliveryRetried {
+        /// The sink.
+        sink: String,
+        /// The attempt that failed, from 1.
+        attempt: u32,
+        /// Why.
+        error: ErrorReport,
+    },
+    /// A sink refused a change for good; it is in the quarantine.
+    ChangeRefused {
+        /// The sink.
+        sink: String,
+        /// The change.
+        seq: Seq,
+        /// Why.
+        reason: String,
+    },
+    /// A sink does not take deliveries: they stop for now.
+    SinkDown {
+        /// The sink.
+        sink: String,
+        /// Why.
+        error: ErrorReport,
+    },
+    /// A sink takes deliveries again.
+    SinkUp {
+        /// The sink.
+        sink: String,
+    },
+    /// A sink's backlog fills most of the outbox.
+    OutboxFilling {
+        /// The sink.
+        sink: String,
+        /// How full the outbox is.
+        percent: u64,
+    },
+    /// A sink lost its place because its backlog filled the outbox; it must be loaded again.
+    SinkDetached {
+        /// The sink.
+        sink: String,
+    },
+}

@@ -1,0 +1,270 @@
+//! How far each sink is: the one owner of their positions and of what is noted about them.
+//!
+//! Deliveries confirm, a full outbox detaches, windows that close publish; all of it goes through here, one at a time,
+//! so that no confirmation ever puts a detached sink back and no published watermark runs ahead.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use tokio::sync::Mutex;
+
+use super::backpressure::Held;
+use super::fullness::{Holder, judge};
+use super::observer::{Event, SharedObserver};
+use super::ports::{SinkPosition, Snapshot, Store, StoreError, StoreErrorKind};
+use super::published::Marks;
+use super::report::status::Gap;
+use super::settings::RouteSettings;
+use super::store_handle::StoreHandle;
+use super::{Seq, ledger};
+use crate::clock::SharedClock;
+use crate::record::Stream;
+
+/// The limits beyond which capture waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of undelivered changes at which `when_full` acts.
+    pub outbox_max_bytes: u64,
+    /// Free bytes on the disk below which capture pauses.
+    pub min_free_bytes: u64,
+}
+
+/// The positions of all configured sinks.
+pub struct Positions {
+    routes: BTreeMap<String, RouteSettings>,
+    limits: Limits,
+    store: StoreHandle,
+    clock: SharedClock,
+    observer: SharedObserver,
+    inner: Mutex<Inner>,
+}
+
+#[derive(Default)]
+struct Inner {
+    positions: BTreeMap<String, SinkPosition>,
+    notes: BTreeMap<String, SinkNote>,
+    marks: Marks,
+    /// Sinks for which the filling outbox was reported and has not emptied since.
+    reported: BTreeSet<String>,
+}
+
+/// What is kept about a sink beside its position, in [`Snapshot::Sinks`].
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SinkNote {
+    /// By stream: everything captured before is confirmed.
+    #[serde(default)]
+    pub published: BTreeMap<Stream, Timestamp>,
+    /// What the sink missed when it lost its place.
+    #[serde(default)]
+    pub gaps: Vec<Gap>,
+}
+
+/// A sink's place and what is noted about it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SinkPlace {
+    /// Its position, with what the store counts.
+    pub position: SinkPosition,
+    /// What is noted.
+    pub note: SinkNote,
+}
+
+impl Positions {
+    /// Takes the sinks of `routes` in: known ones keep their place, those no longer configured lose it, new ones begin
+    /// at the beginning. A sink that missed what is no longer in the outbox is detached until it is loaded again.
+    ///
+    /// # Errors
+    /// On any storage error.
+    pub async fn open(
+        routes: &[RouteSettings],
+        limits: Limits,
+        store: StoreHandle,
+        clock: SharedClock,
+        observer: SharedObserver,
+    ) -> Result<Arc<Self>, StoreError> {
+        let configured = routes.to_vec();
+        let now = clock.now();
+        let inner = store.call(move |store| Inner::open(store, &configured, now)).await?;
+        let routes = routes.iter().map(|route| (route.name.clone(), route.clone())).collect();
+        Ok(Arc::new(Self { routes, limits, store, clock, observer, inner: Mutex::new(inner) }))
+    }
+
+    /// Whether there is room for more changes. Detaches what a full outbox makes it detach.
+    ///
+    /// # Errors
+    /// On any storage error.
+    pub async fn room(&self) -> Result<Result<(), Held>, StoreError> {
+        let mut inner = self.inner.lock().await;
+        let read = |store: &dyn Store| Ok::<_, StoreError>((store.free_bytes()?, store.outbox_usage()?));
+        let (free_bytes, usage) = self.store.call(read).await?;
+        if let Some(free_bytes) = free_bytes.filter(|free| *free < self.limits.min_free_bytes) {
+            return Ok(Err(Held::DiskLow { free_bytes, min_bytes: self.limits.min_free_bytes }));
+        }
+        if usage.bytes.saturating_mul(100) / self.limits.outbox_max_bytes.max(1) < super::fullness::ALERT_PERCENT {
+            inner.reported.clear();
+            return Ok(Ok(()));
+        }
+        inner.positions = self.store.call(|store| store.sink_positions()).await?;
+        let holders: Vec<Holder> = inner.positions.iter().filter_map(|(name, at)| self.holder(name, at)).collect();
+        let fullness = judge(usage.bytes, self.limits.outbox_max_bytes, &holders);
+        for sink in &fullness.filling {
+            if inner.reported.insert(sink.clone()) {
+                let percent = fullness.percent;
+                self.observer.observe(&Event::OutboxFilling { sink: sink.clone(), percent });
+            }
+        }
+        for sink in &fullness.detach {
+            self.detach(&mut inner, sink).await?;
+        }
+        Ok(if fullness.hold { Err(Held::OutboxFull { sinks: fullness.filling.join(", ") }) } else { Ok(()) })
+    }
+
+    /// Notes that `sink` holds every change up to and including `through`. Tells whether it is still attached.
+    ///
+    /// # Errors
+    /// On any storage error.
+    pub async fn confirm(&self, sink: &str, through: Seq) -> Result<bool, StoreError> {
+        let mut inner = self.inner.lock().await;
+        let Some(position) = inner.positions.get_mut(sink).filter(|position| position.attached) else {
+            return Ok(false);
+        };
+        if through > position.confirmed {
+            position.confirmed = through;
+            let moved: BTreeMap<_, _> = [(sink.to_owned(), position.clone())].into();
+            self.store.call(move |store| store.set_sink_positions(&moved)).await?;
+        }
+        self.publish(&mut inner).await?;
+        Ok(true)
+    }
+
+    /// Notes that everything of `stream` before `watermark` is in the outbox or was confirmed.
+    ///
+    /// # Errors
+    /// On any storage error.
+    pub async fn captured(&self, stream: Stream, watermark: Timestamp) -> Result<(), StoreError> {
+        let mut inner = self.inner.lock().await;
+        let last = self.store.call(|store| store.last_seq()).await?;
+        inner.marks.note(stream, watermark, last);
+        // What was never in the outbox cannot be confirmed: a sink for which nothing waits is as far as the store.
+        let positions = self.store.call(|store| store.sink_positions()).await?;
+        let idle: BTreeMap<String, SinkPosition> = positions
+            .into_iter()
+            .filter(|(_, position)| position.attached && position.pending == 0 && position.confirmed < last)
+            .map(|(name, position)| (name, SinkPosition { confirmed: last, ..position }))
+            .collect();
+        if !idle.is_empty() {
+            inner.positions.extend(idle.clone());
+            self.store.call(move |store| store.set_sink_positions(&idle)).await?;
+        }
+        self.publish(&mut inner).await
+    }
+
+    /// Every sink's place, freshly counted.
+    ///
+    /// # Errors
+    /// On any storage error.
+    pub async fn places(&self) -> Result<BTreeMap<String, SinkPlace>, StoreError> {
+        let inner = self.inner.lock().await;
+        let positions = self.store.call(|store| store.sink_positions()).await?;
+        let place = |(name, position): (String, SinkPosition)| {
+            let note = inner.notes.get(&name).cloned().unwrap_or_default();
+            (name, SinkPlace { position, note })
+        };
+        Ok(positions.into_iter().filter(|(name, _)| self.routes.contains_key(name)).map(place).collect())
+    }
+
+    /// Everything up to here `sink` has confirmed; `None` when it is detached.
+    pub async fn confirmed(&self, sink: &str) -> Option<Seq> {
+        let inner = self.inner.lock().await;
+        inner.positions.get(sink).filter(|position| position.attached).map(|position| position.confirmed)
+    }
+
+    fn holder(&self, name: &str, position: &SinkPosition) -> Option<Holder> {
+        let route = self.routes.get(name)?;
+        let (confirmed, is_behind) = (position.confirmed, position.pending > 0);
+        position.attached.then(|| Holder { name: name.into(), confirmed, is_behind, when_full: route.when_full })
+    }
+
+    async fn detach(&self, inner: &mut Inner, sink: &str) -> Result<(), StoreError> {
+        let Some(position) = inner.positions.get_mut(sink) else { return Ok(()) };
+        position.attached = false;
+        let (from, to) = (position.oldest_pending.unwrap_or_else(|| self.clock.now()), self.clock.now());
+        let moved: BTreeMap<_, _> = [(sink.to_owned(), position.clone())].into();
+        inner.notes.entry(sink.to_owned()).or_default().gaps.push(gap(from, to, "its backlog filled the outbox"));
+        // The gap is noted before the backlog goes: a crash in between leaves a gap that is none, never the reverse.
+        self.save_notes(inner).await?;
+        self.store.call(move |store| store.set_sink_positions(&moved)).await?;
+        self.observer.observe(&Event::SinkDetached { sink: sink.into() });
+        Ok(())
+    }
+
+    /// Moves published watermarks to what is confirmed; saves them when one moved.
+    async fn publish(&self, inner: &mut Inner) -> Result<(), StoreError> {
+        let mut has_moved = false;
+        for (name, position) in inner.positions.iter().filter(|(_, position)| position.attached) {
+            let note = inner.notes.entry(name.clone()).or_default();
+            for stream in &position.streams {
+                let Some(reached) = inner.marks.reached(*stream, position.confirmed) else { continue };
+                if note.published.get(stream).is_none_or(|before| *before < reached) {
+                    note.published.insert(*stream, reached);
+                    has_moved = true;
+                }
+            }
+        }
+        if has_moved { self.save_notes(inner).await } else { Ok(()) }
+    }
+
+    async fn save_notes(&self, inner: &Inner) -> Result<(), StoreError> {
+        let value = serde_json::to_vec(&inner.notes).expect("notes hold nothing that JSON cannot");
+        self.store.call(move |store| store.save_snapshot(Snapshot::Sinks, &value)).await
+    }
+}
+
+impl Inner {
+    fn open(store: &dyn Store, routes: &[RouteSettings], now: Timestamp) -> Result<Self, StoreError> {
+        let mut inner = Self { notes: read_notes(store)?, ..Self::default() };
+        let stored = store.sink_positions()?;
+        for name in stored.keys().filter(|name| !routes.iter().any(|route| route.name == **name)) {
+            store.remove_sink(name)?;
+            inner.notes.remove(name);
+        }
+        let mut has_begun = BTreeMap::new();
+        for stream in Stream::ALL {
+            let rows = store.ledger(stream)?;
+            has_begun.insert(stream, !rows.is_empty());
+            if let Some(watermark) = ledger::coverage::coverage(&rows).watermark {
+                inner.marks.note(stream, watermark, store.last_seq()?);
+            }
+        }
+        for route in routes {
+            let before = stored.get(&route.name);
+            let is_late = |stream: &&Stream| {
+                has_begun.get(*stream).copied().unwrap_or(false)
+                    && before.is_none_or(|before| !before.streams.contains(stream))
+            };
+            let mut position = before.cloned().unwrap_or(SinkPosition { attached: true, ..SinkPosition::default() });
+            position.streams = route.streams.clone();
+            if let Some(late) = route.streams.iter().find(is_late).filter(|_| position.attached) {
+                position.attached = false;
+                let why = format!("it takes {late} since after the first load of that stream");
+                inner.notes.entry(route.name.clone()).or_default().gaps.push(gap(Timestamp::UNIX_EPOCH, now, &why));
+            }
+            inner.positions.insert(route.name.clone(), position);
+        }
+        let notes = serde_json::to_vec(&inner.notes).expect("notes hold nothing that JSON cannot");
+        store.save_snapshot(Snapshot::Sinks, &notes)?;
+        store.set_sink_positions(&inner.positions)?;
+        Ok(inner)
+    }
+}
+
+fn read_notes(store: &dyn Store) -> Result<BTreeMap<String, SinkNote>, StoreError> {
+    let Some(bytes) = store.snapshot(Snapshot::Sinks)? else { return Ok(BTreeMap::new()) };
+    serde_json::from_slice(&bytes)
+        .map_err(|error| StoreError::new(StoreErrorKind::Corrupt, "read what is noted of sinks").caused_by(error))
+}
+
+fn gap(from: Timestamp, to: Timestamp, why: &str) -> Gap {
+    Gap { from: from.to_string(), to: to.to_string(), attempts: 0, error: Some(why.into()) }
+}

@@ -1,0 +1,282 @@
+//! The status document: `status --json` and `/status` (schema `schemas/status.json`).
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::summary::ErrorReport;
+
+/// Everything there is to see at a glance.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct StatusReport {
+    /// Version of this shape: 1.
+    pub schema: u32,
+    /// Version of the program.
+    pub version: String,
+    /// Overall.
+    pub state: OverallState,
+    /// One sentence: whether all is well and, if not, what to do.
+    pub message: String,
+    /// When this was said.
+    #[schemars(with = "String", extend("format" = "date-time"))]
+    pub now: Timestamp,
+    /// When the process started; `None` when no service runs.
+    #[schemars(with = "Option<String>")]
+    pub started: Option<Timestamp>,
+    /// By stream.
+    pub streams: BTreeMap<String, StreamStatus>,
+    /// The quota ledger.
+    pub quota: QuotaStatus,
+    /// The key's breaker.
+    pub breaker: BreakerStatus,
+    /// The session token.
+    pub token: TokenStatus,
+    /// By sink.
+    pub sinks: BTreeMap<String, SinkStatus>,
+    /// Open quarantine entries by stream.
+    pub quarantine: BTreeMap<String, u64>,
+    /// The durable queue.
+    pub outbox: OutboxStatus,
+    /// The store.
+    pub store: StoreStatus,
+}
+
+/// Overall states.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OverallState {
+    /// All is well; a quota wait alone is well.
+    Ok,
+    /// A gap, an open breaker, a suspended endpoint, a sink that needs a reload, or a stale stream.
+    Degraded,
+    /// A stopped stream, a closed credential latch, or a failed store.
+    Failing,
+}
+
+/// One stream.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct StreamStatus {
+    /// How it stands.
+    pub state: StreamState,
+    /// Now minus watermark, in seconds; `None` before the first load is done.
+    pub lag_seconds: Option<u64>,
+    /// Everything before this is captured.
+    #[schemars(with = "Option<String>")]
+    pub watermark: Option<Timestamp>,
+    /// Every deletion up to here is captured.
+    #[schemars(with = "Option<String>")]
+    pub deleted_through: Option<Timestamp>,
+    /// The last pass without failure.
+    #[schemars(with = "Option<String>")]
+    pub last_success: Option<Timestamp>,
+    /// The next pass, when a service runs.
+    #[schemars(with = "Option<String>")]
+    pub next_run: Option<Timestamp>,
+    /// What is owed.
+    pub gaps: Vec<Gap>,
+    /// A running backfill.
+    pub backfill: Option<BackfillStatus>,
+    /// The last failure.
+    pub last_error: Option<ErrorReport>,
+    /// Open quarantine entries.
+    pub quarantined: u64,
+}
+
+/// Stream states.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum StreamState {
+    /// Fresh.
+    Ok,
+    /// The first load is under way.
+    Loading,
+    /// Late.
+    Behind,
+    /// Waits for quota.
+    WaitingQuota,
+    /// Its endpoint is suspended.
+    Suspended,
+    /// Stopped until a person acts.
+    Stopped,
+}
+
+/// A span that is owed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Gap {
+    /// Start, inclusive: a time, or for id ranges a record number (never of patrons).
+    pub from: String,
+    /// End, exclusive: a time, or a record number.
+    pub to: String,
+    /// Failed attempts.
+    pub attempts: u32,
+    /// The last failure.
+    pub error: Option<String>,
+}
+
+/// A backfill's progress.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct BackfillStatus {
+    /// Its id.
+    pub id: String,
+    /// Records done.
+    pub done: u64,
+    /// Records in all, when known.
+    pub total: Option<u64>,
+    /// Percent done, when known.
+    pub percent: Option<f64>,
+    /// When it should end, when known.
+    #[schemars(with = "Option<String>")]
+    pub eta: Option<Timestamp>,
+    /// Calls still to make, when known.
+    pub calls_left: Option<u64>,
+    /// `running`, `paused`, …
+    pub state: String,
+}
+
+/// The quota ledger.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct QuotaStatus {
+    /// Calls the server grants per window, when it says so.
+    pub limit: Option<u64>,
+    /// Calls left in the window, when known.
+    pub remaining: Option<u64>,
+    /// When the window ends.
+    #[schemars(with = "Option<String>")]
+    pub resets_at: Option<Timestamp>,
+    /// `ok` or `waiting_quota`.
+    pub state: QuotaState,
+    /// When calls go on.
+    #[schemars(with = "Option<String>")]
+    pub resume_at: Option<Timestamp>,
+    /// Seconds waited for quota since the start.
+    pub waited_seconds: f64,
+    /// Refusals since the start.
+    pub refused: u64,
+}
+
+/// Quota states.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum QuotaState {
+    /// Calls may go.
+    Ok,
+    /// A gate is closed.
+    WaitingQuota,
+}
+
+/// The key's breaker.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct BreakerStatus {
+    /// `closed` lets requests pass.
+    pub state: BreakerState,
+    /// Why it is not closed.
+    pub reason: Option<String>,
+    /// Since when it is in this state.
+    #[schemars(with = "Option<String>")]
+    pub since: Option<Timestamp>,
+    /// When the next health check is due.
+    #[schemars(with = "Option<String>")]
+    pub next_probe: Option<Timestamp>,
+    /// Endpoints suspended on their own.
+    pub suspended_endpoints: Vec<String>,
+}
+
+/// Breaker states.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum BreakerState {
+    /// Requests pass.
+    Closed,
+    /// Requests are refused here.
+    Open,
+    /// One health check is out.
+    HalfOpen,
+}
+
+/// The session token.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct TokenStatus {
+    /// `none`, `ok`, `refreshing` or `latched`.
+    pub state: TokenState,
+    /// When it expires.
+    #[schemars(with = "Option<String>")]
+    pub expires_at: Option<Timestamp>,
+}
+
+/// Token states.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum TokenState {
+    /// None was needed yet.
+    None,
+    /// Good.
+    Ok,
+    /// A new one is being fetched.
+    Refreshing,
+    /// The credential was refused: a person must act.
+    Latched,
+}
+
+/// One sink.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SinkStatus {
+    /// How it stands.
+    pub state: SinkState,
+    /// Changes that wait.
+    pub pending: u64,
+    /// Age of the oldest of them, in seconds.
+    pub oldest_age_seconds: Option<u64>,
+    /// The sink's own breaker.
+    pub breaker: BreakerState,
+    /// By stream: every change captured before this is confirmed.
+    #[schemars(with = "BTreeMap<String, Option<String>>")]
+    pub published: BTreeMap<String, Option<Timestamp>>,
+    /// Recorded gaps.
+    pub gaps: Vec<Gap>,
+    /// The last failure.
+    pub error: Option<ErrorReport>,
+}
+
+/// Sink states.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SinkState {
+    /// Drains.
+    Ok,
+    /// A delivery failed and is tried again.
+    Retrying,
+    /// Its breaker is open.
+    Open,
+    /// Paused by a person.
+    Paused,
+    /// Lost its place; must be loaded again.
+    NeedsReload,
+}
+
+/// The durable queue.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct OutboxStatus {
+    /// Entries.
+    pub entries: u64,
+    /// Bytes.
+    pub bytes: u64,
+}
+
+/// The store.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct StoreStatus {
+    /// `ok` or `failed`.
+    pub state: StoreState,
+}
+
+/// Store states.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum StoreState {
+    /// Works.
+    Ok,
+    /// Failed.
+    Failed,
+}

@@ -1,0 +1,53 @@
+//! What every command has in common.
+
+use std::fs;
+use std::path::Path;
+
+use super::support::Bench;
+
+#[test]
+fn a_misspelt_command_is_refused_with_the_nearest() {
+    let run = Bench::new().run(&["snyc"]);
+    assert_eq!((run.code, run.stdout.as_str()), (2, ""));
+    assert!(run.stderr.contains("a similar subcommand exists: 'sync'"), "{run:?}");
+}
+
+#[test]
+fn help_and_version_are_data() {
+    let bench = Bench::new();
+    let version = bench.run(&["--version"]);
+    assert_eq!(version.stdout.trim_end(), concat!("sierra-sync ", env!("CARGO_PKG_VERSION")));
+    for command in ["demo", "init", "check", "sync", "status", "convert", "simulate", "schema"] {
+        assert!(bench.run(&["--help"]).stdout.contains(&format!("\n  {command} ")), "{command} is not listed");
+        let help = bench.run(&[command, "--help"]);
+        assert_eq!((help.code, help.stderr.as_str()), (0, ""));
+        assert!(help.stdout.contains("--config <FILE>"), "{help:?}");
+    }
+}
+
+#[test]
+fn schemas_are_printed_as_they_stand_in_their_files() {
+    let bench = Bench::new();
+    for name in ["config", "change", "status", "summary"] {
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("schemas").join(format!("{name}.json"));
+        let printed = bench.run(&["schema", name]);
+        let is_same = printed.stdout == fs::read_to_string(file).expect("it is there");
+        assert!(printed.code == 0 && is_same, "{name} is printed differently");
+    }
+}
+
+/// A13: whatever goes to stderr can be read by programs when they ask for JSON lines.
+#[test]
+fn stderr_is_flat_json_lines_when_asked_for() {
+    let bench = Bench::with_config("config_version = 3\n[retry]\ncap = \"x\"\n");
+    let run = bench.run(&["sync", "--log-format", "json"]);
+    assert_eq!(run.code, 2);
+    let lines: Vec<serde_json::Value> =
+        run.stderr.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("{run:?}"))).collect();
+    let cap = lines.iter().find(|line| line["key"] == "retry.cap").expect("its line");
+    assert_eq!((&cap["event"], &cap["exit"], &cap["level"]), (&"config_problem".into(), &2.into(), &"error".into()));
+    assert_eq!(cap["place"], "./sierra-sync.toml:3:7");
+    assert!(
+        lines.iter().all(|line| line.as_object().is_some_and(|line| line.values().all(|value| !value.is_object())))
+    );
+}

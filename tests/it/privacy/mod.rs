@@ -1,0 +1,4 @@
+//! What may leave the program about people.
+
+mod canaries;
+mod pseudonyms;

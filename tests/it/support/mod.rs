@@ -1,0 +1,16 @@
+//! The harness of simulations: an engine on paused time over a library that lives, with sinks that record.
+//!
+//! A test states only what is unusual about it; the invariants of `sync::invariant` are checked after every event.
+
+mod library;
+mod recorder;
+mod rig;
+mod shelf;
+mod shelf_source;
+mod vitals;
+mod watch;
+
+pub(crate) use recorder::Trouble;
+pub(crate) use rig::{Rig, hours, minutes, seeds};
+pub(crate) use shelf_source::{Act, ShelfSource, would_list};
+pub(crate) use vitals::NoVitals;

@@ -1,0 +1,180 @@
+//! A sink that keeps what it is given, as a destination would, and fails when told.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use sierra_sync::failure::Disposition;
+use sierra_sync::record::{RecordNumber, Stream};
+use sierra_sync::sync::invariant::{OrderWatch, holds_no_canary};
+use sierra_sync::sync::{Change, Op, Payload, Seq, Sink, SinkError};
+
+use super::library::{Holding, Truth};
+
+/// What a delivery runs into.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Trouble {
+    /// Try later; nothing arrived.
+    Busy,
+    /// Everything arrived, but the acknowledgement was lost.
+    LostAcknowledgement,
+    /// The batch is refused for good.
+    Refused,
+    /// A person must act.
+    Broken,
+}
+
+type Script = Box<dyn FnMut(&[Change]) -> Option<Trouble> + Send>;
+
+/// The destination. Clones share it; it survives the crash of whoever delivers.
+#[derive(Clone, Default)]
+pub(crate) struct Recorder {
+    inner: Arc<Mutex<Inner>>,
+}
+
+#[derive(Default)]
+struct Inner {
+    held: BTreeMap<(Stream, String), (Seq, Option<Holding>)>,
+    order: OrderWatch,
+    violations: Vec<String>,
+    script: Option<Script>,
+    changes: Vec<(String, Op)>,
+    unlinked: Vec<(String, Vec<u64>)>,
+    deliveries: u64,
+    highest: Option<Seq>,
+}
+
+impl Recorder {
+    /// From now on `script` decides about every delivery.
+    pub(crate) fn script(&self, script: impl FnMut(&[Change]) -> Option<Trouble> + Send + 'static) {
+        self.inner.lock().unwrap().script = Some(Box::new(script));
+    }
+
+    pub(crate) fn behave(&self) {
+        self.inner.lock().unwrap().script = None;
+    }
+
+    /// What a reader of the destination sees.
+    pub(crate) fn holds(&self, stream: Stream) -> Truth {
+        let inner = self.inner.lock().unwrap();
+        let of_stream = inner.held.iter().filter(|((held, _), _)| *held == stream);
+        of_stream.filter_map(|((_, id), (_, holding))| Some((id.clone(), holding.clone()?))).collect()
+    }
+
+    /// Takes the keys and operations delivered so far, redeliveries included.
+    pub(crate) fn delivered(&self) -> Vec<(String, Op)> {
+        std::mem::take(&mut self.inner.lock().unwrap().changes)
+    }
+
+    /// Takes `unlinked_bib_ids` as delivered so far, by item, empty ones left out.
+    pub(crate) fn unlinked(&self) -> Vec<(String, Vec<u64>)> {
+        std::mem::take(&mut self.inner.lock().unwrap().unlinked)
+    }
+
+    pub(crate) fn deliveries(&self) -> u64 {
+        self.inner.lock().unwrap().deliveries
+    }
+
+    /// OUT-1: everything committed arrived.
+    pub(crate) fn assert_holds_all(&self, committed: &[Seq], context: &str) {
+        if let Err(violation) = self.inner.lock().unwrap().order.holds_all(committed.iter().copied()) {
+            panic!("{context}: {violation}");
+        }
+    }
+
+    pub(crate) fn assert_sound(&self, context: &str) {
+        let inner = self.inner.lock().unwrap();
+        assert!(inner.violations.is_empty(), "{context}: {:?}", inner.violations);
+    }
+}
+
+impl Inner {
+    fn take(&mut self, change: &Change) {
+        if let Err(violation) = self.order.delivered(change) {
+            self.violations.push(violation.to_string());
+        }
+        self.highest = self.highest.max(Some(change.seq));
+        self.changes.push((change.key(), change.op));
+        if !change.unlinked_bib_ids.is_empty() {
+            self.unlinked.push((change.id.clone(), numbers(&change.unlinked_bib_ids)));
+        }
+        let slot = self.held.entry((change.stream, change.id.clone())).or_insert((Seq::ZERO, None));
+        if change.seq > slot.0 {
+            *slot = (change.seq, holding(change));
+        }
+        if let Payload::Patron(masked) = &change.payload {
+            let canaries = ["CANARY".to_owned()];
+            if let Err(violation) = holds_no_canary("a sink", masked.get().get(), &canaries) {
+                self.violations.push(violation.to_string());
+            }
+        }
+    }
+}
+
+impl Sink for Recorder {
+    fn deliver<'a>(&'a mut self, batch: &'a [Change]) -> BoxFuture<'a, Result<(), SinkError>> {
+        Box::pin(async move {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+            let mut inner = self.inner.lock().unwrap();
+            inner.deliveries += 1;
+            let trouble = inner.script.as_mut().and_then(|script| script(batch));
+            if matches!(trouble, None | Some(Trouble::LostAcknowledgement)) {
+                batch.iter().for_each(|change| inner.take(change));
+            }
+            let disposition = match trouble {
+                None => return Ok(()),
+                Some(Trouble::Busy | Trouble::LostAcknowledgement) => Disposition::RetryLater { not_before: None },
+                Some(Trouble::Refused) => Disposition::Quarantine,
+                Some(Trouble::Broken) => Disposition::Halt,
+            };
+            Err(SinkError {
+                disposition,
+                message: format!("deliver as planned: {trouble:?}"),
+                hint: "none".into(),
+                culprit: None,
+                source: None,
+            })
+        })
+    }
+
+    fn highest_seq(&mut self) -> BoxFuture<'_, Result<Option<Seq>, SinkError>> {
+        Box::pin(async move { Ok(self.inner.lock().unwrap().highest) })
+    }
+
+    fn settle(&mut self) -> BoxFuture<'_, Result<(), SinkError>> {
+        Box::pin(async { Ok(()) })
+    }
+
+    fn close(&mut self) -> BoxFuture<'_, Result<(), SinkError>> {
+        Box::pin(async { Ok(()) })
+    }
+}
+
+fn holding(change: &Change) -> Option<Holding> {
+    let suppressed = change.suppressed;
+    let member = |record: &str, name: &str| {
+        let value: serde_json::Value = serde_json::from_str(record).expect("a record is JSON");
+        value[name].as_str().unwrap_or_default().to_owned()
+    };
+    match &change.payload {
+        Payload::Bib { record, marcxml, .. } => {
+            let title = member(record.get(), "title");
+            assert!(marcxml.contains(&title), "the MARCXML is of the same version as the record");
+            Some(Holding { title, suppressed, bib_ids: Vec::new() })
+        }
+        Payload::Item { record, bib_ids, .. } => {
+            Some(Holding { title: member(record.get(), "callNumber"), suppressed, bib_ids: numbers(bib_ids) })
+        }
+        Payload::Patron(masked) => {
+            Some(Holding { title: member(masked.get().get(), "homeLibraryCode"), suppressed, bib_ids: Vec::new() })
+        }
+        Payload::Nothing => None,
+    }
+}
+
+fn numbers(ids: &[RecordNumber]) -> Vec<u64> {
+    let mut numbers: Vec<u64> = ids.iter().map(|id| id.value()).collect();
+    numbers.sort_unstable();
+    numbers
+}

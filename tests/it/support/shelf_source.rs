@@ -1,0 +1,331 @@
+//! The shelf behind the engine's `Source` port, with a script that may interfere with every call.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use jiff::Timestamp;
+use rand::rngs::StdRng;
+use serde_json::value::RawValue;
+use sierra_sync::clock::SimClock;
+use sierra_sync::privacy::Keyring;
+use sierra_sync::record::{
+    Bib, Entry, Fields, FixedFields, Item, Live, RawPatron, RecordNumber, Stream, Subfield, Tombstone, VarField,
+};
+use sierra_sync::sync::ports::{
+    Answer, BadEntry, FieldSet, Page, PageFilter, PageQuery, Pulse, SourceError, SourceErrorKind, Traffic,
+};
+use sierra_sync::sync::{RequestNumber, Source};
+
+use super::library::{Library, Truth};
+use super::shelf::{Shelf, Version};
+
+/// What the script makes of a call.
+pub(crate) enum Act {
+    /// Nothing unusual.
+    Serve,
+    /// It fails.
+    Fail(SourceErrorKind),
+    /// It always fails like this, with a status and Sierra's code.
+    FailWith(u16, i64),
+    /// "Nothing", though there may be something.
+    Nothing,
+    /// The page after this number instead of the one asked for.
+    PageAfter(u64),
+    /// The answer takes this long.
+    Slowly(Duration),
+    /// Only these many entries come, without a word.
+    AtMost(usize),
+}
+
+type Script = Box<dyn FnMut(u64, &PageQuery, &mut Shelf) -> Act + Send>;
+type PulseScript = Box<dyn FnMut(&mut Shelf) -> Option<SourceErrorKind> + Send>;
+
+/// A library on a shelf. Clones share it.
+#[derive(Clone)]
+pub(crate) struct ShelfSource {
+    clock: Arc<SimClock>,
+    streams: Vec<Stream>,
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    shelf: Mutex<Shelf>,
+    script: Mutex<Option<Script>>,
+    pulse_script: Mutex<Option<PulseScript>>,
+    journal: Mutex<Vec<(Timestamp, PageQuery)>>,
+    pulses: AtomicU64,
+    /// Whether `Date` is left out.
+    without_date: Mutex<bool>,
+}
+
+/// One opening's view: its requests are numbered after those of earlier openings.
+struct Opening {
+    library: ShelfSource,
+    requests: AtomicU64,
+}
+
+impl ShelfSource {
+    pub(crate) fn new(clock: Arc<SimClock>, streams: &[Stream]) -> Self {
+        let shared = Shared {
+            shelf: Mutex::new(Shelf::new(Arc::clone(&clock))),
+            script: Mutex::new(None),
+            pulse_script: Mutex::new(None),
+            journal: Mutex::new(Vec::new()),
+            pulses: AtomicU64::new(0),
+            without_date: Mutex::new(false),
+        };
+        Self { clock, streams: streams.to_vec(), shared: Arc::new(shared) }
+    }
+
+    /// Looks at the shelf or changes it.
+    pub(crate) fn with<T>(&self, work: impl FnOnce(&mut Shelf) -> T) -> T {
+        work(&mut self.shared.shelf.lock().unwrap())
+    }
+
+    /// From now on `script` sees every page call, numbered from 1 since it was set, before it is served.
+    pub(crate) fn script(&self, mut script: impl FnMut(u64, &PageQuery, &mut Shelf) -> Act + Send + 'static) {
+        let mut calls = 0;
+        let numbered = move |_: u64, query: &PageQuery, shelf: &mut Shelf| {
+            calls += 1;
+            script(calls, query, shelf)
+        };
+        *self.shared.script.lock().unwrap() = Some(Box::new(numbered));
+    }
+
+    /// From now on `script` sees every sign of life that is asked for.
+    pub(crate) fn script_pulse(&self, script: impl FnMut(&mut Shelf) -> Option<SourceErrorKind> + Send + 'static) {
+        *self.shared.pulse_script.lock().unwrap() = Some(Box::new(script));
+    }
+
+    /// Takes the scripts away.
+    pub(crate) fn behave(&self) {
+        *self.shared.script.lock().unwrap() = None;
+        *self.shared.pulse_script.lock().unwrap() = None;
+    }
+
+    pub(crate) fn omit_date(&self, omit: bool) {
+        *self.shared.without_date.lock().unwrap() = omit;
+    }
+
+    /// Takes what was asked so far.
+    pub(crate) fn asked(&self) -> Vec<(Timestamp, PageQuery)> {
+        std::mem::take(&mut self.shared.journal.lock().unwrap())
+    }
+}
+
+impl Library for ShelfSource {
+    fn source(&self, boot: u64) -> Arc<dyn Source> {
+        Arc::new(Opening { library: self.clone(), requests: AtomicU64::new(boot << 40) })
+    }
+
+    fn truth(&self, stream: Stream) -> Truth {
+        let keyring = Keyring::for_tests(super::rig::KEY);
+        self.with(|shelf| {
+            shelf.truth(stream, |id| match stream {
+                Stream::Patrons => keyring.pseudonym(RecordNumber::new(id)).to_string(),
+                _ => id.to_string(),
+            })
+        })
+    }
+
+    fn live(&self, generator: &mut StdRng) {
+        self.with(|shelf| shelf.live(&self.streams, generator));
+    }
+
+    fn clock(&self) -> Arc<SimClock> {
+        Arc::clone(&self.clock)
+    }
+}
+
+impl Opening {
+    fn number(&self) -> RequestNumber {
+        RequestNumber(self.requests.fetch_add(1, Ordering::SeqCst) + 1)
+    }
+
+    fn date(&self) -> Option<Timestamp> {
+        let omitted = *self.library.shared.without_date.lock().unwrap();
+        (!omitted).then(|| self.library.with(|shelf| shelf.server_now()))
+    }
+
+    async fn ask_pulse(&self) -> Result<Pulse, SourceError> {
+        self.library.shared.pulses.fetch_add(1, Ordering::SeqCst);
+        let failed = match self.library.shared.pulse_script.lock().unwrap().as_mut() {
+            Some(script) => self.library.with(|shelf| script(shelf)),
+            None => None,
+        };
+        tokio::time::sleep(Duration::from_millis(40)).await;
+        match failed {
+            Some(kind) => Err(failure(kind)),
+            None => Ok(Pulse { date: self.date(), traffic: one_call() }),
+        }
+    }
+
+    async fn ask_page(&self, query: &PageQuery) -> Result<Answer, SourceError> {
+        let now = self.library.with(|shelf| shelf.now());
+        self.library.shared.journal.lock().unwrap().push((now, query.clone()));
+        let sent = self.number();
+        let act = match self.library.shared.script.lock().unwrap().as_mut() {
+            Some(script) => self.library.with(|shelf| script(0, query, shelf)),
+            None => Act::Serve,
+        };
+        let half = Duration::from_millis(60);
+        tokio::time::sleep(half).await;
+        let mut query = query.clone();
+        let mut most = usize::MAX;
+        match act {
+            Act::Serve => {}
+            Act::Fail(kind) => return Err(failure(kind)),
+            Act::FailWith(status, code) => {
+                let (status_code, code) = (Some(status), Some(code));
+                return Err(SourceError { status_code, code, ..failure(SourceErrorKind::Narrow) });
+            }
+            Act::Nothing => query.filter = PageFilter::Ids(Vec::new()),
+            Act::PageAfter(id) => query.after = Some(RecordNumber::new(id)),
+            Act::Slowly(time) => tokio::time::sleep(time).await,
+            Act::AtMost(entries) => most = entries,
+        }
+        let mut entries = self.library.with(|shelf| entries(shelf, &query));
+        entries.truncate(most);
+        tokio::time::sleep(half).await;
+        let (answered, date, traffic) = (self.number(), self.date(), one_call());
+        Ok(match entries.last() {
+            None => Answer::Nothing { sent, answered, date, traffic },
+            Some((last, _)) => {
+                let last_id = RecordNumber::new(*last);
+                let entries = entries.into_iter().map(|(_, entry)| entry).collect();
+                Answer::Page(Page { entries, last_id, sent, answered, date, traffic })
+            }
+        })
+    }
+}
+
+impl Source for Opening {
+    fn pulse(&self) -> BoxFuture<'_, Result<Pulse, SourceError>> {
+        Box::pin(self.ask_pulse())
+    }
+
+    fn page<'a>(&'a self, query: &'a PageQuery) -> BoxFuture<'a, Result<Answer, SourceError>> {
+        Box::pin(self.ask_page(query))
+    }
+}
+
+/// The numbers that would be listed in answer to `query`.
+pub(crate) fn would_list(shelf: &Shelf, query: &PageQuery) -> Vec<u64> {
+    entries(shelf, query).into_iter().map(|(id, _)| id).collect()
+}
+
+/// A failed call.
+fn failure(kind: SourceErrorKind) -> SourceError {
+    SourceError {
+        kind,
+        message: format!("failed as planned: {kind:?}"),
+        endpoint: "shelf",
+        status_code: None,
+        code: None,
+        correlation_id: "planned".into(),
+        hint: "none".into(),
+        traffic: one_call(),
+    }
+}
+
+fn one_call() -> Traffic {
+    Traffic { calls: 1, ..Traffic::default() }
+}
+
+type Found = (u64, Result<Entry, BadEntry>);
+
+fn entries(shelf: &Shelf, query: &PageQuery) -> Vec<Found> {
+    let wanted = |id: u64, version: &Version| match &query.filter {
+        PageFilter::Updated(window) => {
+            let is_listed = version.deleted_on.is_none() || shelf.tombstones_in_updates;
+            is_listed && window.start() <= version.updated && version.updated <= window.last_second()
+        }
+        PageFilter::Deleted { from, to } => version.deleted_on.is_some_and(|day| *from <= day && day <= *to),
+        PageFilter::Live => version.deleted_on.is_none(),
+        PageFilter::Any => true,
+        PageFilter::Ids(ids) => ids.contains(&RecordNumber::new(id)),
+    };
+    let after = query.after.map_or(0, RecordNumber::value);
+    let until = query.until.map_or(u64::MAX, RecordNumber::value);
+    let listed =
+        shelf.visible(query.stream).filter(|(id, version)| after < *id && *id <= until && wanted(*id, version));
+    let by_list = matches!(query.filter, PageFilter::Ids(_));
+    let limit = usize::try_from(query.limit).unwrap();
+    listed.take(limit).map(|(id, version)| (id, entry(query, by_list, id, version))).collect()
+}
+
+fn entry(query: &PageQuery, by_list: bool, id: u64, version: &Version) -> Result<Entry, BadEntry> {
+    let number = RecordNumber::new(id);
+    if version.is_garbled && query.fields == FieldSet::Configured {
+        let payload = (query.stream != Stream::Patrons).then(|| raw(&format!(r#"{{"id":"{id}","bibIds":5}}"#)));
+        return Err(BadEntry { id: Some(number), reason: "bibIds: expected an array".into(), payload });
+    }
+    if let Some(day) = version.deleted_on {
+        return Ok(Entry::Tombstone(Tombstone { id: number, deleted_on: Some(day), updated: None }));
+    }
+    let common = [
+        ("id", format!("\"{id}\"")),
+        ("updatedDate", format!("\"{}\"", version.updated)),
+        ("deleted", "false".into()),
+        ("suppressed", version.suppressed.to_string()),
+    ];
+    let mut members: Vec<(String, Box<RawValue>)> =
+        common.iter().map(|(name, value)| ((*name).to_owned(), raw(value))).collect();
+    let mut add = |name: &str, value: String| members.push((name.to_owned(), raw(&value)));
+    let (updated, suppressed) = (Some(version.updated), version.suppressed);
+    Ok(Entry::Live(match query.stream {
+        Stream::Bibs => {
+            add("title", format!("{:?}", version.title));
+            let has_marc = version.without_marc.is_none() || (version.without_marc == Some(false) && by_list);
+            let var_fields = (has_marc && query.fields == FieldSet::Configured).then(|| marc_of(version));
+            Live::Bib(Box::new(Bib {
+                id: number,
+                updated,
+                suppressed,
+                locations: vec![version.location.clone()],
+                fixed_fields: FixedFields::new(),
+                var_fields,
+                marc: None,
+                fields: Fields::new(members),
+            }))
+        }
+        Stream::Items => {
+            add("callNumber", format!("{:?}", version.title));
+            Live::Item(Box::new(Item {
+                id: number,
+                updated,
+                suppressed,
+                location: Some(version.location.clone()),
+                bib_ids: version.bib_ids.iter().copied().map(RecordNumber::new).collect(),
+                fixed_fields: FixedFields::new(),
+                var_fields: Vec::new(),
+                fields: Fields::new(members),
+            }))
+        }
+        Stream::Patrons => {
+            add("names", format!("[{:?}]", format!("CANARY, {id}")));
+            add("homeLibraryCode", format!("{:?}", version.title));
+            Live::Patron(Box::new(RawPatron::new(number, updated, suppressed, Fields::new(members))))
+        }
+    }))
+}
+
+fn marc_of(version: &Version) -> Vec<VarField> {
+    let leader =
+        VarField { field_tag: "_".into(), content: Some("00000nam  2200000 a 4500".into()), ..VarField::default() };
+    let title = VarField {
+        field_tag: "t".into(),
+        marc_tag: Some("245".into()),
+        ind1: Some("1".into()),
+        ind2: Some("0".into()),
+        subfields: vec![Subfield { tag: "a".into(), content: version.title.clone() }],
+        ..VarField::default()
+    };
+    vec![title, leader]
+}
+
+fn raw(text: &str) -> Box<RawValue> {
+    RawValue::from_string(text.to_owned()).expect("valid JSON")
+}
