@@ -35,7 +35,7 @@ impl World {
         if let Some(description) = self.descriptions.get(position) {
             return Arc::clone(description);
         }
-        let number = u64::try_from(position).expect("positions are below the number of descriptions");
+        let number = 1 + u64::try_from(position).expect("positions are below the number of descriptions");
         let description = Arc::new(LazyDescription::new(self.seed, number));
         self.descriptions.push(Arc::clone(&description));
         description
