@@ -5,20 +5,12 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use metrics::counter;
-
 use super::latch::LatchCause;
 use crate::record::Stream;
 use crate::resilience::endpoint::Endpoint;
 use crate::resilience::retry::{RetryEvent, RetryEventKind, RetryObserver};
 use crate::resilience::taxonomy::Decision;
-
-/// Requests sent, by endpoint and what came of them.
-const REQUESTS_TOTAL: &str = "sierra_sync_requests_total";
-/// Repeats, by what made them necessary.
-const RETRIES_TOTAL: &str = "sierra_sync_retries_total";
-/// Time that calls spent waiting for quota.
-const QUOTA_WAIT_SECONDS_TOTAL: &str = "sierra_sync_quota_wait_seconds_total";
+use crate::telemetry::metric::{self, RequestOutcome, RetryClass};
 
 /// A request is about to be sent. `path` has no query for patrons.
 pub(super) fn request_sent(endpoint: Endpoint, path: &str, attempt: u32, correlation_id: &str) {
@@ -34,8 +26,9 @@ pub(super) fn request_answered(
     took: Duration,
     correlation_id: &str,
 ) {
+    let counted = outcome.map_or_else(|decision| outcome_of(decision, status_code), |()| RequestOutcome::Ok);
+    metric::request(endpoint.name(), counted);
     let outcome = outcome.map_or_else(outcome_name, |()| "ok");
-    counter!(REQUESTS_TOTAL, "endpoint" => endpoint.name(), "outcome" => outcome).increment(1);
     tracing::debug!(
         event = "request_answered",
         endpoint = endpoint.name(),
@@ -46,6 +39,24 @@ pub(super) fn request_answered(
         correlation_id,
         "Sierra answered"
     );
+}
+
+/// The coarser word of the metric, whose labels are few.
+fn outcome_of(decision: Decision, status_code: Option<u16>) -> RequestOutcome {
+    match decision {
+        Decision::Nothing => RequestOutcome::Nothing,
+        Decision::EmptyReply => RequestOutcome::InvalidBody,
+        Decision::Transient => match status_code {
+            None => RequestOutcome::Network,
+            Some(200..=299) => RequestOutcome::InvalidBody,
+            Some(_) => RequestOutcome::Transient,
+        },
+        Decision::Throttled | Decision::Refused(_) => RequestOutcome::Throttled,
+        Decision::Unauthorised => RequestOutcome::Unauthorized,
+        Decision::NarrowRange | Decision::Declared | Decision::Terminal | Decision::TerminalUnknown => {
+            RequestOutcome::Permanent
+        }
+    }
 }
 
 fn outcome_name(decision: Decision) -> &'static str {
@@ -112,14 +123,14 @@ impl RetryObserver for RetryLog {
 
 fn count(event: &RetryEvent<'_>) {
     match event.kind {
-        RetryEventKind::Scheduled => counter!(RETRIES_TOTAL, "class" => "transient").increment(1),
-        RetryEventKind::WaitingForQuota => counter!(RETRIES_TOTAL, "class" => "quota").increment(1),
-        RetryEventKind::Reauthenticating => counter!(RETRIES_TOTAL, "class" => "token").increment(1),
+        RetryEventKind::Scheduled => metric::retry(RetryClass::Transient),
+        RetryEventKind::WaitingForQuota => metric::retry(RetryClass::Throttled),
+        RetryEventKind::Reauthenticating => metric::retry(RetryClass::Reauthenticated),
         _ => {}
     }
 }
 
-/// Counts waits for quota. Counters are whole numbers, so what is short of a second is carried over.
+/// Counts waits for quota: the sum since the start, in milliseconds.
 #[derive(Debug, Default)]
 pub(super) struct QuotaWaitCounter(AtomicU64);
 
@@ -128,8 +139,7 @@ impl QuotaWaitCounter {
     pub(super) fn add(&self, waited: Duration) {
         let milliseconds = u64::try_from(waited.as_millis()).unwrap_or(u64::MAX);
         let before = self.0.fetch_add(milliseconds, Ordering::Relaxed);
-        let seconds = before.saturating_add(milliseconds) / 1000 - before / 1000;
-        counter!(QUOTA_WAIT_SECONDS_TOTAL).increment(seconds);
+        metric::quota_waited(Duration::from_millis(before.saturating_add(milliseconds)));
     }
 }
 

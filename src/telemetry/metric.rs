@@ -111,15 +111,13 @@ pub enum RequestOutcome {
     Permanent,
     /// A good status with a body that is no answer.
     InvalidBody,
-    /// No whole answer in time.
-    Timeout,
-    /// No connection, or one that broke.
+    /// No whole answer: no connection, one that broke, or the time ran out.
     Network,
 }
 
 impl RequestOutcome {
     /// Every outcome.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 8] = [
         Self::Ok,
         Self::Nothing,
         Self::Throttled,
@@ -127,7 +125,6 @@ impl RequestOutcome {
         Self::Transient,
         Self::Permanent,
         Self::InvalidBody,
-        Self::Timeout,
         Self::Network,
     ];
 
@@ -142,7 +139,6 @@ impl RequestOutcome {
             Self::Transient => "transient",
             Self::Permanent => "permanent",
             Self::InvalidBody => "invalid_body",
-            Self::Timeout => "timeout",
             Self::Network => "network",
         }
     }
