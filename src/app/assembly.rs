@@ -15,15 +15,17 @@ use crate::resilience::breaker::{Breaker, BreakerObserver};
 use crate::resilience::line::Line;
 use crate::resilience::quota::{Patience, Quota};
 use crate::seed::RootSeed;
-use crate::sierra::{ClientParts, HttpTransport, SierraClient, install_crypto, read_breaker_snapshot, read_quota_snapshot};
+use crate::sierra::{
+    ClientParts, HttpTransport, SierraClient, install_crypto, read_breaker_snapshot, read_quota_snapshot,
+};
 use crate::sink;
 use crate::store::{DryRun, MemoryStore, SledStore};
+use crate::sync::engine::{Engine, EngineParts, StatusInputs, Vitals};
 use crate::sync::observer::SharedObserver;
 use crate::sync::ports::Snapshot;
 use crate::sync::positions::Limits;
 use crate::sync::report::StatusReport;
 use crate::sync::report::status::{BreakerStatus, QuotaStatus, TokenStatus};
-use crate::sync::engine::{Engine, EngineParts, StatusInputs, Vitals};
 use crate::sync::settings::RouteSettings;
 use crate::sync::{Change, Seq, Sink, SinkError, Source, Store, StoreError};
 
@@ -158,10 +160,7 @@ impl Vitals for Assembly {
 }
 
 /// Opens the store and the keys beside it.
-pub(super) async fn open_store(
-    config: &Config,
-    clock: &SharedClock,
-) -> anyhow::Result<(Arc<SledStore>, Arc<Policy>)> {
+pub(super) async fn open_store(config: &Config, clock: &SharedClock) -> anyhow::Result<(Arc<SledStore>, Arc<Policy>)> {
     let (settings, privacy, clock) = (config.store.clone(), config.privacy.clone(), Arc::clone(clock));
     let opening = tokio::task::spawn_blocking(move || {
         let keyring = Arc::new(Keyring::of(&privacy, &settings.path).context("failed to read the privacy key")?);
@@ -228,10 +227,7 @@ fn client(
 }
 
 /// Every configured sink with its route.
-fn sinks(
-    config: &Config,
-    clock: &SharedClock,
-) -> anyhow::Result<Vec<(RouteSettings, Box<dyn Sink>)>> {
+fn sinks(config: &Config, clock: &SharedClock) -> anyhow::Result<Vec<(RouteSettings, Box<dyn Sink>)>> {
     let build = |(name, sink): (&String, &SinkConfig)| {
         let built = sink::build(name, &sink.sink, clock).with_context(|| format!("failed to set up sink {name}"))?;
         Ok((sink.route.clone(), built))

@@ -43,7 +43,9 @@ impl Observer for Chronicle {
             }
             Event::SinkAhead { sink, seq } => {
                 tracing::error!(
-                    event = "sink_ahead", sink, seq = seq.value(),
+                    event = "sink_ahead",
+                    sink,
+                    seq = seq.value(),
                     "the sink holds changes that this state never issued: the state was restored from a backup; load \
                      everything again with a new state.path and new sink paths"
                 );
@@ -82,7 +84,8 @@ impl Observer for Chronicle {
             }
             Event::SinkDetached { sink } => {
                 tracing::error!(
-                    event = "sink_detached", sink,
+                    event = "sink_detached",
+                    sink,
                     "lost its place because its backlog filled the outbox; it must be loaded again"
                 );
             }
@@ -95,7 +98,8 @@ impl BreakerObserver for Chronicle {
         let scope = event.scope().to_string();
         match event {
             BreakerEvent::Opened { reason, correlation_id, .. } => {
-                let halted = if event.scope() == Scope::Key { "every call to Sierra" } else { "calls to this endpoint" };
+                let halted =
+                    if event.scope() == Scope::Key { "every call to Sierra" } else { "calls to this endpoint" };
                 tracing::error!(
                     event = event.name(), scope, %reason, correlation_id = correlation_id.as_deref(),
                     "breaker opened, {halted} halted: {reason}"

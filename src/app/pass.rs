@@ -19,10 +19,8 @@ pub async fn sync(config: Config, args: &SyncArgs) -> anyhow::Result<PassSummary
     let patience = if args.wait { Patience::endless() } else { Patience::default() };
     let reach = if args.dry_run { Reach::Pretend } else { Reach::Everything };
     let assembly = Assembly::open(&config, Wishes { patience, reach, ..Wishes::usual() }).await?;
-    let options = SyncOptions {
-        streams: args.streams.iter().map(|name| (*name).into()).collect(),
-        wait_for_quota: args.wait,
-    };
+    let options =
+        SyncOptions { streams: args.streams.iter().map(|name| (*name).into()).collect(), wait_for_quota: args.wait };
     let cancel = CancellationToken::new();
     let stop = cancel.clone();
     let listener = tokio::spawn(async move {

@@ -29,11 +29,8 @@ pub struct DemoArgs {
 /// # Errors
 /// When the demo cannot be set up, or the store fails.
 pub async fn run(args: DemoArgs, global: &Global) -> anyhow::Result<Exit> {
-    let plan = DemoPlan {
-        lasts: args.lasts,
-        bibs: args.bibs.and_then(|bibs| usize::try_from(bibs).ok()),
-        seed: args.seed,
-    };
+    let plan =
+        DemoPlan { lasts: args.lasts, bibs: args.bibs.and_then(|bibs| usize::try_from(bibs).ok()), seed: args.seed };
     let is_quiet = global.quiet;
     let say = move |line: &str| {
         if !is_quiet {

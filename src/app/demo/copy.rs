@@ -82,8 +82,10 @@ fn plain(record: &Record) -> Vec<PlainField> {
     let field = |field: Field<'_>| match field {
         Field::Control { tag, value } => (tag.to_string(), [' ', ' '], vec![(' ', value.to_owned())]),
         Field::Data { tag, indicators: [first, second], subfields } => {
-            let subfields =
-                subfields.iter().map(|subfield| (char::from(subfield.code.as_byte()), subfield.value.to_owned())).collect();
+            let subfields = subfields
+                .iter()
+                .map(|subfield| (char::from(subfield.code.as_byte()), subfield.value.to_owned()))
+                .collect();
             (tag.to_string(), [first, second].map(|indicator| char::from(indicator.as_byte())), subfields)
         }
     };

@@ -99,8 +99,8 @@ pub async fn demo(plan: &DemoPlan, say: Arc<dyn Fn(&str) + Send + Sync>) -> anyh
         anyhow::bail!("failed to close sink {name}: {error}");
     }
     say("Comparing what was written with what the library holds …");
-    let verdict =
-        simulator.with(|simulator| verify::compare(&simulator.world, &ground.path("ndjson"), &ground.path("marcxml")))?;
+    let verdict = simulator
+        .with(|simulator| verify::compare(&simulator.world, &ground.path("ndjson"), &ground.path("marcxml")))?;
     shutdown.cancel();
     dashboard.await.context("failed to stop the dashboard")?.context("failed to serve the dashboard")?;
     let requests = simulator.with(|simulator| simulator.journal.total());
@@ -149,7 +149,8 @@ fn configure(ground: &Ground, simulator: &SharedSimulator, server: &Server) -> a
         text = text.replace(&format!("@{name}@"), &quoted(&ground.path(name)));
     }
     let file = ground.write("sierra-sync.toml", &text)?;
-    let (config, _) = config::load(Some(&file), &Environment::default(), &[]).context("failed to configure the demo")?;
+    let (config, _) =
+        config::load(Some(&file), &Environment::default(), &[]).context("failed to configure the demo")?;
     Ok(config)
 }
 

@@ -37,7 +37,8 @@ impl Observer for Teller {
                 (self.say)(&format!("  load: {count} {stream}"));
             }
             Event::PageCaptured { stream, entries, changes, .. } if *changes > 0 => {
-                let deletes = if entries.deleted > 0 { format!(", {} of them deleted", entries.deleted) } else { String::new() };
+                let deletes =
+                    if entries.deleted > 0 { format!(", {} of them deleted", entries.deleted) } else { String::new() };
                 (self.say)(&format!("  captured {changes} changed {stream}{deletes}"));
             }
             _ => {}

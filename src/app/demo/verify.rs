@@ -94,9 +94,8 @@ fn bib_difference(truth: &TrueRecord, event: &Value) -> Option<String> {
 }
 
 fn item_difference(truth: &TrueRecord, event: &Value) -> Option<String> {
-    let links: Option<BTreeSet<u64>> = event["bib_ids"]
-        .as_array()
-        .map(|ids| ids.iter().filter_map(|id| id.as_str()?.parse().ok()).collect());
+    let links: Option<BTreeSet<u64>> =
+        event["bib_ids"].as_array().map(|ids| ids.iter().filter_map(|id| id.as_str()?.parse().ok()).collect());
     if links != Some(truth.links.iter().copied().collect()) {
         return Some(format!("bib_ids {} instead of {:?}", event["bib_ids"], truth.links));
     }
@@ -141,8 +140,7 @@ fn clone((number, field): (&String, &Value)) -> (String, Value) {
 }
 
 fn marc_difference(truth: &TrueRecord, held: &[PlainField]) -> Option<String> {
-    let mut expected: Vec<PlainField> =
-        truth.marc.iter().filter(|field| field.tag != "LDR").map(plain_truth).collect();
+    let mut expected: Vec<PlainField> = truth.marc.iter().filter(|field| field.tag != "LDR").map(plain_truth).collect();
     let mut held = held.to_vec();
     expected.sort();
     held.sort();
