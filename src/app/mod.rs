@@ -1,6 +1,6 @@
 //! The composition root: the only place that knows every concrete type.
 //!
-//! Each command of the service has a file here that makes it of its parts; [`assembly`] holds what they share.
+//! Each command of the service has a file here that makes it of its parts; `assembly` holds what they share.
 
 mod assembly;
 mod check;

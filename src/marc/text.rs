@@ -70,19 +70,24 @@ pub(super) fn clean_onto(target: &mut String, text: &str, policy: OnIllegal) -> 
     findings
 }
 
-/// Whether UTF-8 `bytes` may hold something to look at: `false` is certain, `true` is not. U+FFFD to U+FFFF begin with
-/// byte EF, which is rare in bibliographic text. Written without branches so that it compiles to vector code.
+/// Whether UTF-8 `bytes` may hold something to look at: `false` is certain, `true` is not.
 pub(super) fn is_suspect(bytes: &[u8]) -> bool {
-    bytes.iter().fold(false, |found, &byte| {
-        found | ((byte < 0x20) & (byte != b'\t') & (byte != b'\n') & (byte != b'\r')) | (byte == 0xEF)
-    })
+    look(bytes, 0x20)
 }
 
 /// Like [`is_suspect`] for the data of an ISO 2709 record, where field (1E) and subfield (1F) delimiters are at home.
 pub(super) fn is_suspect_besides_delimiters(bytes: &[u8]) -> bool {
-    bytes.iter().fold(false, |found, &byte| {
-        found | ((byte < 0x1E) & (byte != b'\t') & (byte != b'\n') & (byte != b'\r')) | (byte == 0xEF)
-    })
+    look(bytes, 0x1E)
+}
+
+/// The first look has no branches, so that it compiles to vector code. U+FFFD to U+FFFF begin with the bytes EF BF;
+/// ligatures and presentation forms share the first of them, so that it alone proves nothing.
+fn look(bytes: &[u8], first_legal: u8) -> bool {
+    let (has_control, has_ef) = bytes.iter().fold((false, false), |(has_control, has_ef), &byte| {
+        let is_control = (byte < first_legal) & (byte != b'\t') & (byte != b'\n') & (byte != b'\r');
+        (has_control | is_control, has_ef | (byte == 0xEF))
+    });
+    has_control || (has_ef && memchr::memmem::find(bytes, b"\xEF\xBF").is_some())
 }
 
 /// `text` for an error or a loss: in quotes, escaped, and at most 80 bytes long.

@@ -228,7 +228,10 @@ impl<E: Send> Drive<'_, E> {
                     self.tell(RetryEventKind::Scheduled, delay, computed_jitter, honored_retry_after);
                     sleep(delay).await;
                 }
-                Step::End { ending, computed_jitter } => return Err(self.end(ending, computed_jitter)),
+                Step::End { ending, computed_jitter } => {
+                    let ending = self.not_before_the_gate(ending);
+                    return Err(self.end(ending, computed_jitter));
+                }
             }
         }
     }
@@ -268,7 +271,9 @@ impl<E: Send> Drive<'_, E> {
                 },
                 _ => None,
             };
-            self.machine.excuse(began.elapsed(), true);
+            let for_quota = quota.as_ref().map_or(Duration::ZERO, QuotaPermit::waited_for_quota);
+            self.machine.excuse(for_quota, true);
+            self.machine.excuse(began.elapsed().saturating_sub(for_quota), false);
 
             let stale = !call.is_prepared() && preparations < PREPARATIONS;
             if breaker.is_current() && !stale {
@@ -297,6 +302,17 @@ impl<E: Send> Drive<'_, E> {
         self.patience.spend(delay);
         self.machine.excuse(delay, true);
         Ok(())
+    }
+
+    /// Parked work is not taken up while a gate that it would meet is still closed.
+    fn not_before_the_gate(&mut self, ending: Ending) -> Ending {
+        let (Some(quota), Some(waiter)) = (&self.line.shared.quota, &mut self.waiter) else { return ending };
+        match (ending, quota.planned(waiter)) {
+            (Ending::Parked { reason, resume_at }, Some(opens_at)) => {
+                Ending::Parked { reason, resume_at: resume_at.max(opens_at) }
+            }
+            _ => ending,
+        }
     }
 
     fn next_step(&mut self, failed: &Failed) -> Step {

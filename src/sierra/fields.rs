@@ -5,8 +5,9 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::marker::PhantomData;
 
-use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
+use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::wire::RawObject;
@@ -71,9 +72,60 @@ pub(super) fn fixed(raw: &RawValue) -> Result<FixedFields, FieldError> {
 
 /// The variable fields of an entry, in order.
 pub(super) fn variable(raw: &RawValue) -> Result<Vec<VarField>, FieldError> {
-    match serde_json::from_str::<Vec<WireVarField>>(raw.get()) {
-        Ok(wire) => Ok(wire.into_iter().map(|field| field.0).collect()),
+    match serde_json::from_str::<ListOf<WireVarField, 40>>(raw.get()) {
+        Ok(fields) => Ok(fields.0),
         Err(_) => Err(locate(raw)),
+    }
+}
+
+/// A list that is read straight into records. It begins with the room that a usual one needs: growing step by step
+/// costs a good part of the time that decoding takes.
+struct ListOf<W: Wire, const USUAL: usize>(Vec<W::Record>);
+
+/// A wire shape that is a record already.
+trait Wire {
+    type Record;
+
+    fn into_record(self) -> Self::Record;
+}
+
+impl<'de, W: Wire + Deserialize<'de>, const USUAL: usize> Deserialize<'de> for ListOf<W, USUAL> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct ListVisitor<W, const USUAL: usize>(PhantomData<W>);
+        impl<'de, W: Wire + Deserialize<'de>, const USUAL: usize> Visitor<'de> for ListVisitor<W, USUAL> {
+            type Value = ListOf<W, USUAL>;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("a list")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<ListOf<W, USUAL>, A::Error> {
+                let Some(first) = list.next_element::<W>()? else { return Ok(ListOf(Vec::new())) };
+                let mut records = Vec::with_capacity(USUAL);
+                records.push(first.into_record());
+                while let Some(next) = list.next_element::<W>()? {
+                    records.push(next.into_record());
+                }
+                Ok(ListOf(records))
+            }
+        }
+        deserializer.deserialize_seq(ListVisitor(PhantomData))
+    }
+}
+
+impl Wire for WireVarField {
+    type Record = VarField;
+
+    fn into_record(self) -> VarField {
+        self.0
+    }
+}
+
+impl Wire for WireSubfield {
+    type Record = Subfield;
+
+    fn into_record(self) -> Subfield {
+        self.0
     }
 }
 
@@ -112,8 +164,8 @@ impl<'de> Deserialize<'de> for WireVarField {
                         VarFieldKey::Ind2 => field.ind2 = map.next_value()?,
                         VarFieldKey::Content => field.content = map.next_value()?,
                         VarFieldKey::Subfields => {
-                            let wire = map.next_value::<Option<Vec<WireSubfield>>>()?.unwrap_or_default();
-                            field.subfields = wire.into_iter().map(|subfield| subfield.0).collect();
+                            let list = map.next_value::<Option<ListOf<WireSubfield, 4>>>()?;
+                            field.subfields = list.map(|list| list.0).unwrap_or_default();
                         }
                         VarFieldKey::Other => skip(&mut map)?,
                     }

@@ -98,6 +98,14 @@ impl RetryObserver for RetryLog {
             RetryEventKind::BudgetExhausted(_) => write_line!(warn, "the request failed too often: it stays owed"),
             RetryEventKind::Parked(_) => write_line!(info, "the wait is too long: the work is taken up again later"),
             RetryEventKind::CircuitOpen => write_line!(info, "not asked: the breaker is open"),
+            RetryEventKind::ErrorSpike { errors } => tracing::error!(
+                event = event.kind.name(),
+                endpoint = event.endpoint,
+                errors,
+                correlation_id = event.correlation_id,
+                "{errors} requests failed for good within ten minutes, where there is normally next to none: see the \
+                 errors before this line"
+            ),
         }
     }
 }

@@ -1,5 +1,11 @@
 //! Integration tests: one binary, one folder per area.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "in a test a panic is a failure that says where; the helpers here are not marked as tests one by one"
+)]
+
 mod cli;
 mod config;
 mod e2e;

@@ -37,9 +37,9 @@ pub(super) fn of_ndjson(root: &Path, stream: Stream) -> anyhow::Result<Copy<Valu
         for (index, line) in reader.lines().enumerate() {
             let at = || format!("line {} of {path}", index + 1);
             let event: Value = serde_json::from_str(&line?).with_context(at)?;
-            let id = event["id"].as_str().and_then(|id| id.parse().ok()).with_context(at)?;
-            let seq = event["seq"].as_u64().with_context(at)?;
-            let live = match event["op"].as_str() {
+            let id = event.get("id").and_then(Value::as_str).and_then(|id| id.parse().ok()).with_context(at)?;
+            let seq = event.get("seq").and_then(Value::as_u64).with_context(at)?;
+            let live = match event.get("op").and_then(Value::as_str) {
                 Some("upsert") => Some(event),
                 Some("delete") => None,
                 other => bail!("{}: unknown op {other:?}", at()),

@@ -95,7 +95,7 @@ pub async fn demo(plan: &DemoPlan, say: Arc<dyn Fn(&str) + Send + Sync>) -> anyh
     let dashboard = serve_dashboard(&config, &assembly, &shutdown, &*say).await?;
     let play = Play { assembly: &assembly, simulator: &simulator, say: &*say, ends: started + plan.lasts };
     let played = play.run(script).await?;
-    for (name, error) in assembly.engine.close().await {
+    if let Some((name, error)) = assembly.engine.close().await.into_iter().next() {
         anyhow::bail!("failed to close sink {name}: {error}");
     }
     say("Comparing what was written with what the library holds …");

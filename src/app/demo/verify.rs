@@ -94,16 +94,18 @@ fn bib_difference(truth: &TrueRecord, event: &Value) -> Option<String> {
 }
 
 fn item_difference(truth: &TrueRecord, event: &Value) -> Option<String> {
-    let links: Option<BTreeSet<u64>> =
-        event["bib_ids"].as_array().map(|ids| ids.iter().filter_map(|id| id.as_str()?.parse().ok()).collect());
+    let links: Option<BTreeSet<u64>> = event
+        .get("bib_ids")
+        .and_then(Value::as_array)
+        .map(|ids| ids.iter().filter_map(|id| id.as_str()?.parse().ok()).collect());
     if links != Some(truth.links.iter().copied().collect()) {
-        return Some(format!("bib_ids {} instead of {:?}", event["bib_ids"], truth.links));
+        return Some(format!("bib_ids {:?} instead of {:?}", event.get("bib_ids"), truth.links));
     }
     envelope_difference(truth, event).or_else(|| record_difference(truth, event, &ITEM_FIXED_LEFT_OUT))
 }
 
 fn envelope_difference(truth: &TrueRecord, event: &Value) -> Option<String> {
-    let suppressed = event["suppressed"].as_bool();
+    let suppressed = event.get("suppressed").and_then(Value::as_bool);
     (suppressed != Some(truth.suppressed))
         .then(|| format!("suppressed is {suppressed:?} instead of {}", truth.suppressed))
 }
@@ -111,20 +113,22 @@ fn envelope_difference(truth: &TrueRecord, event: &Value) -> Option<String> {
 /// Compares every field of the event's record with the library's. `varFields` are compared as MARC elsewhere, the
 /// update stamp is that of the last emitted version.
 fn record_difference(truth: &TrueRecord, event: &Value, fixed_left_out: &[&str]) -> Option<String> {
-    let Some(record) = event["record"].as_object() else { return Some("has no record".to_owned()) };
+    let Some(record) = event.get("record").and_then(Value::as_object) else { return Some("has no record".to_owned()) };
+    let Ok(truth) = serde_json::from_str::<Value>(&truth.json) else { return Some("is not served as JSON".to_owned()) };
     for key in ["id", "createdDate", "fixedFields"] {
         if !record.contains_key(key) {
             return Some(format!("lacks {key}"));
         }
     }
     for (key, held) in record {
+        let Some(true_value) = truth.get(key) else { return Some(format!("{key} is not served by Sierra")) };
         let differs = match key.as_str() {
             "updatedDate" | "varFields" => false,
-            "fixedFields" => fixed(held, fixed_left_out) != fixed(&truth.json[key], fixed_left_out),
-            _ => *held != truth.json[key],
+            "fixedFields" => fixed(held, fixed_left_out) != fixed(true_value, fixed_left_out),
+            _ => held != true_value,
         };
         if differs {
-            return Some(format!("{key} is {held} instead of {}", truth.json[key]));
+            return Some(format!("{key} is {held} instead of {true_value}"));
         }
     }
     None

@@ -49,9 +49,9 @@ pub(super) fn of(summary: &PassSummary) -> String {
     lines.join("\n")
 }
 
-/// One line on a failure and what to do about it.
+/// A failure, and below it what to do about it.
 pub(in crate::cli) fn failure(name: &str, error: &ErrorReport) -> String {
-    let hint = error.hint.as_ref().map_or_else(String::new, |hint| format!("; {hint}"));
+    let hint = error.hint.as_ref().map_or_else(String::new, |hint| format!("\n  {hint}"));
     format!("{name}: {}{hint}", error.message)
 }
 

@@ -81,14 +81,7 @@ impl<'a> Parts<'a> {
             Err(_) if says_utf8 => return Err(Damage::NotUtf8),
             _ => return Err(Damage::Marc8),
         };
-        let parts = Self { directory, data, text };
-        // Fields that overlap would let a small file make an enormous one.
-        let mut total: usize = 0;
-        for entry in parts.entries() {
-            let entry = entry?;
-            total += entry.end + 1 - entry.start;
-        }
-        if total > data.len() { Err(damaged("its fields overlap")) } else { Ok(parts) }
+        Ok(Self { directory, data, text })
     }
 
     fn entries(&self) -> impl Iterator<Item = Result<Entry, Damage>> {
@@ -117,8 +110,10 @@ impl<'a> Parts<'a> {
             return None;
         }
         record.adopt_text(self.text)?;
+        let mut room = self.data.len();
         for entry in self.entries() {
             let Entry { tag, start, end } = entry.ok()?;
+            room = room.checked_sub(end + 1 - start)?;
             let field = self.data.get(start..end)?;
             if tag.is_control() {
                 if memchr::memchr2(FIELD_TERMINATOR, SUBFIELD_DELIMITER, field).is_some() {
@@ -155,8 +150,12 @@ impl<'a> Parts<'a> {
 
     /// The careful way.
     fn copy_into(&self, builder: &mut Builder<'_>) -> Result<(), Damage> {
+        let mut room = self.data.len();
         for entry in self.entries() {
             let Entry { tag, start, end } = entry?;
+            // Fields that overlap would let a small file make an enormous one.
+            let overlap = Damage::Directory { what: "its fields overlap" };
+            room = room.checked_sub(end + 1 - start).ok_or(overlap)?;
             let field = self.text.get(start..end).ok_or(Damage::Misplaced { tag })?;
             if tag.is_control() {
                 builder.control(tag, field)?;

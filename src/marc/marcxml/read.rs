@@ -124,9 +124,8 @@ fn read_fields<R: BufRead>(tokens: &mut Tokens<R>, builder: &mut Builder<'_>) ->
                 has_leader = true;
             }
             Token::Open(Element::Controlfield) => {
-                let tag = tokens.attributes.tag.take().unwrap_or_default();
                 read_text(tokens)?;
-                match builder.tag(&tag, String::new) {
+                match builder.tag(&tokens.attributes.tag, String::new) {
                     Some(tag) if tag.is_control() => builder.control(tag, &tokens.text)?,
                     Some(_) => return Err(misplaced("a controlfield with the tag of a data field")),
                     None => {}
@@ -145,14 +144,15 @@ fn read_fields<R: BufRead>(tokens: &mut Tokens<R>, builder: &mut Builder<'_>) ->
 }
 
 fn read_data<R: BufRead>(tokens: &mut Tokens<R>, builder: &mut Builder<'_>) -> Result<(), Fault> {
-    let Attributes { tag, ind1, ind2, .. } = std::mem::take(&mut tokens.attributes);
-    let Some(tag) = builder.tag(tag.as_deref().unwrap_or_default(), String::new) else {
+    let Attributes { tag, ind1, ind2, .. } = &tokens.attributes;
+    let Some(tag) = builder.tag(tag, String::new) else {
         skip(tokens)?;
         return Ok(());
     };
     if tag.is_control() {
         return Err(misplaced("a datafield with the tag of a control field"));
     }
+    let indicators = [builder.indicator(tag, 1, Some(ind1)), builder.indicator(tag, 2, Some(ind2))];
     let first = builder.record.subfield_count();
     loop {
         let token = tokens.next()?;
@@ -160,16 +160,14 @@ fn read_data<R: BufRead>(tokens: &mut Tokens<R>, builder: &mut Builder<'_>) -> R
         match token {
             Token::Close => break,
             Token::Open(Element::Subfield) => {
-                let code = tokens.attributes.code.take().unwrap_or_default();
                 read_text(tokens)?;
-                builder.subfield(tag, &code, &tokens.text)?;
+                builder.subfield(tag, &tokens.attributes.code, &tokens.text)?;
             }
             Token::Open(Element::Foreign) => skip(tokens)?,
             Token::Open(_) => return Err(misplaced("an element that has no place in a data field")),
             Token::End => return Err(misplaced("no end")),
         }
     }
-    let indicators = [builder.indicator(tag, 1, ind1.as_deref()), builder.indicator(tag, 2, ind2.as_deref())];
     builder.close(tag, indicators, first);
     Ok(())
 }

@@ -34,13 +34,13 @@ pub(super) enum Token {
     End,
 }
 
-/// The attributes of the element opened last; the others are of no interest.
+/// The attributes of the element opened last; a missing one is empty, and the others are of no interest.
 #[derive(Debug, Default)]
 pub(super) struct Attributes {
-    pub(super) tag: Option<String>,
-    pub(super) ind1: Option<String>,
-    pub(super) ind2: Option<String>,
-    pub(super) code: Option<String>,
+    pub(super) tag: String,
+    pub(super) ind1: String,
+    pub(super) ind2: String,
+    pub(super) code: String,
 }
 
 /// Reads tokens. Entities are never expanded, and memory is bounded: elements by [`MAX_DEPTH`], everything else by
@@ -175,19 +175,19 @@ impl<R: BufRead> Tokens<R> {
     }
 
     fn read_attributes(&mut self, start: &BytesStart<'_>) -> Result<(), String> {
-        let attributes = &mut self.attributes;
-        *attributes = Attributes::default();
+        let Attributes { tag, ind1, ind2, code } = &mut self.attributes;
+        [&mut *tag, &mut *ind1, &mut *ind2, &mut *code].into_iter().for_each(String::clear);
         for attribute in start.attributes() {
             let attribute = attribute.map_err(|_| "an element has a malformed attribute".to_owned())?;
             let slot = match attribute.key.0 {
-                "tag" => &mut attributes.tag,
-                "ind1" => &mut attributes.ind1,
-                "ind2" => &mut attributes.ind2,
-                "code" => &mut attributes.code,
+                "tag" => &mut *tag,
+                "ind1" => &mut *ind1,
+                "ind2" => &mut *ind2,
+                "code" => &mut *code,
                 _ => continue,
             };
             match attribute.normalized_value(XmlVersion::Implicit1_0) {
-                Ok(value) => *slot = Some(value.into_owned()),
+                Ok(value) => slot.push_str(&value),
                 Err(_) => self.met_entity = true,
             }
         }

@@ -118,6 +118,21 @@ impl Breaker {
         }
     }
 
+    /// Waits until calls pass, or until the health check that is due next has failed. Returns which it was; at once if
+    /// calls pass already. Somebody must be driving the health checks.
+    pub async fn decided(&self) -> BreakerState {
+        let openings = self.transition(|state, _, _| state.machine.openings());
+        loop {
+            let changed = self.shared.changed.notified();
+            let (state, now_openings) =
+                self.transition(|state, _, _| (state.machine.state(), state.machine.openings()));
+            if state == BreakerState::Closed || now_openings != openings {
+                return state;
+            }
+            changed.await;
+        }
+    }
+
     /// Resolves at the next transition, or when a slot becomes free. Arm it before looking at the state.
     pub fn changed(&self) -> impl Future<Output = ()> + '_ {
         self.shared.changed.notified()

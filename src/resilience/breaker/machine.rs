@@ -429,6 +429,12 @@ impl BreakerMachine {
         }
     }
 
+    /// How often the key's circuit has opened in the present outage; `None` without one.
+    #[must_use]
+    pub fn openings(&self) -> Option<u32> {
+        self.key.outage().map(|outage| outage.openings)
+    }
+
     /// Whether calls pass, are held back, or wait for a health check that is on its way.
     #[must_use]
     pub fn state(&self) -> BreakerState {

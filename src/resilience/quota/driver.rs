@@ -104,26 +104,31 @@ impl Quota {
     /// When a wait for quota would be longer than `patience` bears. Waiting for our own pace, or for a free place on
     /// the endpoint, is not charged and never fails.
     pub async fn acquire(&self, waiter: &mut Waiter, patience: &mut Patience) -> Result<QuotaPermit, TooLong> {
+        let mut waited_for_quota = Duration::ZERO;
         loop {
             // Armed before the check, so that a change in between is not missed.
             let changed = self.shared.changed.notified();
             let (admission, now) = self.look(|state, now| (state.ledger.admit(waiter, now, &mut state.rng), now));
             let (until, cause) = match admission {
                 Admission::Go(grant) => {
-                    return Ok(QuotaPermit { quota: self.clone(), endpoint: waiter.endpoint, grant: Some(grant) });
+                    let (quota, endpoint) = (self.clone(), waiter.endpoint);
+                    return Ok(QuotaPermit { quota, endpoint, waited_for_quota, grant: Some(grant) });
                 }
                 Admission::Wait { until, cause } => (until, cause),
             };
-            if cause.is_quota() && !patience.bears(until.saturating_duration_since(now)) {
+            if cause.may_be_long() && !patience.bears(until.saturating_duration_since(now)) {
                 return Err(TooLong { resume_at: until });
             }
             tokio::select! {
                 () = changed => {}
                 () = sleep_until(until) => {}
             }
-            if cause.is_quota() {
-                let waited = Instant::now().saturating_duration_since(now);
+            let waited = Instant::now().saturating_duration_since(now);
+            if cause.may_be_long() {
                 patience.spend(waited);
+            }
+            if cause.is_quota() {
+                waited_for_quota += waited;
                 self.look(|state, _| state.waited += waited);
             }
         }
@@ -210,10 +215,17 @@ impl fmt::Debug for Quota {
 pub struct QuotaPermit {
     quota: Quota,
     endpoint: Endpoint,
+    waited_for_quota: Duration,
     grant: Option<Grant>,
 }
 
 impl QuotaPermit {
+    /// How long it took to get, as far as that is owed to the server's quota and not to our own pace.
+    #[must_use]
+    pub fn waited_for_quota(&self) -> Duration {
+        self.waited_for_quota
+    }
+
     /// The endpoint it is for.
     #[must_use]
     pub fn endpoint(&self) -> Endpoint {
@@ -223,7 +235,19 @@ impl QuotaPermit {
     /// Reports the answer. Returns how long the other side asked to be left alone, if it did so usably.
     pub fn answered(mut self, facts: &RateFacts, quoted: Quoted) -> Option<Duration> {
         let grant = self.grant.take()?;
-        self.quota.with(|state, now| state.ledger.answered(grant, facts, quoted, now))
+        let (wait, is_first_nonsense) = self.quota.with(|state, now| {
+            let before = state.ledger.nonsense();
+            let wait = state.ledger.answered(grant, facts, quoted, now);
+            (wait, before == 0 && state.ledger.nonsense() > 0)
+        });
+        if is_first_nonsense {
+            tracing::warn!(
+                event = "quota_headers_ignored",
+                endpoint = self.endpoint.name(),
+                "a statement about quota cannot be read or contradicts an earlier one; it is ignored, as later ones will be"
+            );
+        }
+        wait
     }
 
     /// The call was not made after all.

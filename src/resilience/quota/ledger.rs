@@ -40,6 +40,8 @@ pub enum WaitCause {
     Refusal,
     /// A gate has just opened and another call goes first.
     Turn,
+    /// A paced call waits for its place in the window.
+    Spread,
     /// Our own pace: calls per second.
     Pace,
     /// As many calls as allowed are in flight on that endpoint.
@@ -47,7 +49,13 @@ pub enum WaitCause {
 }
 
 impl WaitCause {
-    /// Whether the wait belongs to the server and may be long.
+    /// Whether the wait may be long, so that a worker does not sit it out for ever.
+    #[must_use]
+    pub const fn may_be_long(self) -> bool {
+        matches!(self, Self::Quota | Self::Refusal | Self::Turn | Self::Spread)
+    }
+
+    /// Whether the wait is owed to the server, and not to how we spread our own calls.
     #[must_use]
     pub const fn is_quota(self) -> bool {
         matches!(self, Self::Quota | Self::Refusal | Self::Turn)
@@ -191,7 +199,9 @@ impl Ledger {
         rng: &mut impl Rng,
     ) -> Option<(Instant, WaitCause)> {
         let until = match self.window.room(&self.settings, now) {
-            Room::Calls(room) if waiter.class == Class::Paced => self.paced_turn(room, now),
+            Room::Calls(room) if waiter.class == Class::Paced => {
+                return self.paced_turn(room, now).map(|turn| (turn, WaitCause::Spread));
+            }
             Room::Calls(_) => None,
             Room::Later { at } if at <= now + LONGEST_GATE => Some(at),
             Room::Later { at: until } | Room::Spent { until } => Some(self.close_until(until, waiter, now, rng)),
@@ -307,6 +317,12 @@ impl Ledger {
     #[must_use]
     pub fn in_flight(&self, endpoint: Endpoint) -> u32 {
         *self.in_flight.of(endpoint)
+    }
+
+    /// Statements about quota that were ignored so far.
+    #[must_use]
+    pub fn nonsense(&self) -> u64 {
+        self.window.nonsense
     }
 
     /// Our pace in force, in calls per second; below the configured one for a while after a refusal.

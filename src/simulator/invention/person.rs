@@ -11,7 +11,7 @@ use super::{chance, pick};
 pub(super) struct Person {
     /// Family name first: `Doe, Jane`.
     pub(super) heading: String,
-    /// Birth and perhaps death, as subfield d writes them; ends with a full stop unless open.
+    /// Birth and perhaps death, as subfield d writes them; without closing punctuation.
     pub(super) dates: Option<String>,
     /// Given name first, as a statement of responsibility writes it.
     pub(super) spoken: String,
@@ -35,8 +35,8 @@ pub(super) fn invent_person(rng: &mut StdRng, language: &str) -> Person {
     let born = rng.random_range(1790..1995);
     let dates = match rng.random_range(0..10) {
         0..4 => Some(format!("{born}-")),
-        4..7 => Some(format!("{born}-{}.", born + rng.random_range(31..90))),
-        7 => Some(format!("active {born}.")),
+        4..7 => Some(format!("{born}-{}", born + rng.random_range(31..90))),
+        7 => Some(format!("active {born}")),
         _ => None,
     };
     Person { heading, dates, spoken, original }

@@ -15,7 +15,7 @@ use crate::simulator::invention::{chance, pick};
 
 /// How many distinct descriptions a library holds at most. Beyond it bibs share them, so that a million bibs fit in
 /// memory; each still has its own number, stamps and 935.
-pub(super) const MOST_DESCRIPTIONS: u64 = 20_000;
+pub(super) const MOST_DESCRIPTIONS: usize = 20_000;
 
 /// First numbers. Bibs and items overlap, as in reality; patrons do not, so that a leaked patron number is recognised.
 pub(super) const FIRST_BIB: u64 = 1_000_001;
@@ -84,7 +84,8 @@ impl World {
             fate: Fate::default(),
             seed,
             draws: 0,
-            invented: 0,
+            descriptions: Vec::new(),
+            described: 0,
         };
         let history = History { settings, now: world.now(), rng: seed.generator("simulator.history") };
         let (bibs, items, patrons) = history.stock(&mut world);

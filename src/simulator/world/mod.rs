@@ -24,11 +24,13 @@ pub use truth::{MarcField, MarcValue, TrueRecord, Truth};
 pub use varfield::{Content, VarField};
 
 pub(crate) use bib::{Bib, RECORD_NUMBER_TAG, push_record_number_field, record_number_field, staff_number};
+use description::LazyDescription;
 pub(crate) use item::Item;
 pub(crate) use patron::Patron;
 pub(crate) use shelf::{Shelf, Slot, Stamps};
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
@@ -56,8 +58,9 @@ pub struct World {
     seed: RootSeed,
     /// How many generators were made; each command draws from one of its own, so that a clone replays alike.
     draws: u64,
-    /// How many descriptions were handed out.
-    invented: u64,
+    /// The descriptions that bibs began with, and how many were handed out.
+    descriptions: Vec<Arc<LazyDescription>>,
+    described: usize,
 }
 
 impl World {
@@ -110,8 +113,8 @@ impl World {
     /// Invents every description now. Otherwise each is invented when it is first served, and the first sweep of a
     /// library is slower than the second: call this before measuring.
     pub fn invent_all(&self) {
-        for bib in self.bibs.all_committed().filter_map(|(_, slot)| slot.live()) {
-            bib.description();
+        for description in &self.descriptions {
+            description.get();
         }
     }
 

@@ -16,8 +16,7 @@ use crate::simulator::site::{Code, ITEM_TYPES, LOCATIONS, PATRON_TYPES, STATUSES
 impl World {
     /// A bib with a description of its own.
     pub(super) fn new_bib(&mut self, rng: &mut StdRng) -> Bib {
-        let number = self.invented % MOST_DESCRIPTIONS;
-        self.invented += 1;
+        let description = self.next_description();
         let today = self.today();
         let first: &'static Code = pick(rng, &LOCATIONS);
         let mut locations = vec![first];
@@ -26,8 +25,20 @@ impl World {
         }
         let age = SignedDuration::from_hours(24 * rng.random_range(0..4_000));
         let catalogued = (!chance(rng, 5)).then(|| today.saturating_sub(age));
-        let description = Arc::new(LazyDescription::new(self.seed, number));
         Bib { description, code3: '-', locations, catalogued, is_unexportable: false }
+    }
+
+    /// A description that nobody has yet, or, when there are as many as there may be, one that somebody has.
+    fn next_description(&mut self) -> Arc<LazyDescription> {
+        let position = self.described % MOST_DESCRIPTIONS;
+        self.described += 1;
+        if let Some(description) = self.descriptions.get(position) {
+            return Arc::clone(description);
+        }
+        let number = 1 + u64::try_from(position).expect("positions are below the number of descriptions");
+        let description = Arc::new(LazyDescription::new(self.seed, number));
+        self.descriptions.push(Arc::clone(&description));
+        description
     }
 
     /// An item that hangs from `bib_ids`, with some loans behind it.

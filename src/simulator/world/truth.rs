@@ -29,8 +29,8 @@ pub struct TrueRecord {
     pub suppressed: bool,
     /// The bibs that an item hangs from, ascending; empty for other kinds.
     pub links: Vec<u64>,
-    /// All fields that the API can serve of it, as it would serve them.
-    pub json: serde_json::Value,
+    /// All fields that the API can serve of it, as it would serve them; but `marc`, which repeats `varFields`.
+    pub json: String,
     /// The leader and MARC fields of a bib in stored order, without fields that have no MARC tag; else empty.
     pub marc: Vec<MarcField>,
 }
@@ -53,6 +53,14 @@ pub enum MarcValue {
     Text(String),
     /// Subfields by code.
     Subfields(Vec<(char, String)>),
+}
+
+impl TrueRecord {
+    /// The fields to look into.
+    #[must_use]
+    pub fn value(&self) -> serde_json::Value {
+        serde_json::from_str(&self.json).expect("the simulator writes valid JSON")
+    }
 }
 
 impl World {
@@ -84,7 +92,6 @@ impl World {
     #[must_use]
     pub fn true_record(&self, kind: Kind, id: u64) -> Option<TrueRecord> {
         let json = serve::whole_entry(self, kind, id)?;
-        let json = serde_json::from_str(&json).expect("the simulator serves valid JSON");
         let (updated, suppressed, mut links, marc) = match kind {
             Kind::Bibs => {
                 let slot = self.bibs.committed(id)?;

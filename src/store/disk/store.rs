@@ -39,7 +39,7 @@ pub(super) const DATABASE: &str = "db";
 /// the outbox, which stop at the last fenced seq instead and so never wait for a disk.
 ///
 /// sled panics on some kinds of damage, in calls that ought to return an error. Every call into it runs inside
-/// [`SledStore::contained`], which turns a panic into [`StoreErrorKind::Corrupt`] and closes the store.
+/// `SledStore::contained`, which turns a panic into [`StoreErrorKind::Corrupt`] and closes the store.
 ///
 /// [`StoreErrorKind::Corrupt`]: crate::sync::ports::StoreErrorKind::Corrupt
 #[derive(Debug)]

@@ -5,4 +5,5 @@ mod check;
 mod commands;
 mod init;
 mod support;
+mod unavailable;
 mod unbuilt;

@@ -53,14 +53,15 @@ impl Bench {
     }
 
     pub(super) fn run(&self, arguments: &[&str]) -> Run {
-        let output = Command::new(env!("CARGO_BIN_EXE_sierra-sync"))
-            .args(arguments)
-            .current_dir(self.path())
-            .env_clear()
-            .envs(self.variables.iter().map(|(name, value)| (name, value)))
-            .output()
-            .expect("the binary runs");
-        Run::of(&output)
+        Run::of(&self.command(arguments).output().expect("the binary runs"))
+    }
+
+    /// The command, not yet run.
+    pub(super) fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_sierra-sync"));
+        command.args(arguments).current_dir(self.path()).env_clear();
+        command.envs(self.variables.iter().map(|(name, value)| (name, value)));
+        command
     }
 }
 

@@ -125,3 +125,24 @@ async fn a_cancelled_health_check_frees_its_slot() {
     let asked = run(&bench, Vec::new()).await;
     assert!(asked.len() == 1 && asked[0] <= 6 * SECOND, "{asked:?}");
 }
+
+/// `sync` waits for one check and ends if that fails.
+#[tokio::test(start_paused = true)]
+async fn the_outcome_of_the_next_health_check_can_be_awaited() {
+    for (status, expected) in [(503, BreakerState::Open), (200, BreakerState::Closed)] {
+        let bench = Bench::seeded(56);
+        assert_eq!(bench.line.breaker().decided().await, BreakerState::Closed, "calls pass already");
+        let mut call = Scripted::new(|_| Reply::status(503));
+        while bench.line.breaker().state() == BreakerState::Closed {
+            bench.call(Endpoint::Bibs, &mut call).await.expect_err("an outage");
+        }
+        let mut script = Script { replies: vec![Some(Reply::status(status))].into(), asked_at: Arc::default() };
+        let decided = async {
+            tokio::select! {
+                state = bench.line.breaker().decided() => state,
+                _ = run_health_checks(&bench.line, &mut script) => unreachable!("runs for ever"),
+            }
+        };
+        assert_eq!(timeout(31 * SECOND, decided).await.expect("one open time"), expected);
+    }
+}

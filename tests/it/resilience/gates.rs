@@ -218,3 +218,31 @@ async fn a_hostile_header_closes_the_gate_for_an_hour_at_most() {
         permit.answered(&facts(1000, 900, 60), Quoted::Served);
     }
 }
+
+/// BR-102: headers that make no sense are warned of once, not with every answer.
+#[tokio::test(start_paused = true)]
+async fn nonsense_is_warned_of_once() {
+    #[derive(Clone, Default)]
+    struct Log(Arc<Mutex<Vec<u8>>>);
+    impl std::io::Write for Log {
+        fn write(&mut self, line: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().expect("unpoisoned").extend_from_slice(line);
+            Ok(line.len())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let log = Log::default();
+    let writer = log.clone();
+    let subscriber = tracing_subscriber::fmt().json().flatten_event(true).with_writer(move || writer.clone()).finish();
+    let guard = tracing::subscriber::set_default(subscriber);
+    let quota = quota(fast());
+    for _ in 0..10 {
+        let absurd = RateFacts { nonsense: 1, ..RateFacts::default() };
+        acquire(&quota, Endpoint::Bibs, Class::Incremental).await.answered(&absurd, Quoted::Served);
+    }
+    drop(guard);
+    let log = String::from_utf8(log.0.lock().expect("unpoisoned").clone()).expect("text");
+    assert_eq!(log.lines().filter(|line| line.contains(r#""event":"quota_headers_ignored""#)).count(), 1, "{log}");
+}

@@ -81,9 +81,10 @@ async fn the_logged_delay_is_the_slept_delay() {
 #[tokio::test(start_paused = true)]
 async fn throttled_attempts_are_counted_in_the_log() {
     let bench = Bench::seeded(2);
-    let mut call = Scripted::new(|_| Reply::status(429).header("retry-after", 2));
+    let mut call = Scripted::new(|send| Reply::status(429).header("retry-after", if send == 5 { 500 } else { 2 }));
     let ended = bench.call(Endpoint::Bibs, &mut call).await.expect_err("refused for ever");
-    assert!(matches!(ended.ending, Ending::Parked { reason: ParkReason::Throttled, .. }));
+    let Ending::Parked { reason: ParkReason::Throttled, resume_at } = ended.ending else { panic!("{ended:?}") };
+    assert!(resume_at - Instant::now() >= 500 * SECOND, "not before the gate opens");
     assert_eq!((ended.status, ended.tally.sends, ended.tally.attempts), (Some(429), 5, 0));
     let storm = bench.recorder.steps().into_iter().filter(|step| step.status_code == Some(429) && step.attempt > 3);
     assert_eq!(storm.count(), 2);
@@ -198,6 +199,12 @@ async fn short_waits_for_quota_are_sat_out_and_long_ones_parked() {
     });
     let success = bench.call(Endpoint::Bibs, &mut call).await.expect("the wait is not charged to the budget of 10 s");
     assert!(success.tally.quota_waited >= 55 * SECOND && success.tally.attempts == 1);
+    let slow = QuotaSettings { rate: 0.1, ..QuotaSettings::default() };
+    let paced = Bench::with(6, RetrySettings::default(), slow);
+    for _ in 0..3 {
+        let success = paced.call(Endpoint::Bibs, &mut Scripted::new(|_| Reply::status(200))).await.expect("served");
+        assert_eq!(success.tally.quota_waited, Duration::ZERO, "our own pace is no wait for quota");
+    }
     assert!(quota(&bench).waited >= 55 * SECOND);
 
     let mut call = Scripted::new(|_| Reply::status(429).header("retry-after", 61));

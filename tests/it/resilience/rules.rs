@@ -37,7 +37,7 @@ fn rows() -> impl Iterator<Item = (&'static str, &'static str)> {
         let mut cells = line.strip_prefix('|')?.strip_suffix('|')?.split('|').map(str::trim);
         let id = cells.next()?;
         let is_rule = id.starts_with(['A', 'B', 'C', 'D']) && id.get(1..)?.parse::<u32>().is_ok();
-        is_rule.then_some((id, cells.last()?))
+        is_rule.then_some((id, cells.next_back()?))
     })
 }
 

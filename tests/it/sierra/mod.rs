@@ -1,5 +1,6 @@
 //! The Sierra client from outside.
 
+mod against_simulator;
 mod answers;
 mod http_transport;
 mod privacy;

@@ -20,7 +20,11 @@ fn args(line: &[&str]) -> Result<SimulateArgs, clap::Error> {
 async fn introduction(line: &[&str]) -> anyhow::Result<(String, String)> {
     let (mut out, mut talk) = (Vec::new(), Vec::new());
     let stop = std::future::ready(());
-    run_until(args(line).unwrap(), Arc::new(SystemClock), stop, &mut out, &mut talk).await?;
+    // `--json` is an option of every command, so it is parsed above this one.
+    let (json, own): (Vec<&str>, Vec<&str>) = line.iter().partition(|argument| **argument == "--json");
+    let mut args = args(&own).unwrap();
+    args.json = !json.is_empty();
+    run_until(args, Arc::new(SystemClock), stop, &mut out, &mut talk).await?;
     Ok((String::from_utf8(out).unwrap(), String::from_utf8(talk).unwrap()))
 }
 

@@ -15,21 +15,21 @@ use sierra_sync::sync::{
     Span, Window,
 };
 
-pub fn at(second: i64) -> Timestamp {
+pub(crate) fn at(second: i64) -> Timestamp {
     Timestamp::from_second(1_767_600_000 + second).unwrap()
 }
 
-pub fn number(number: u64) -> RecordNumber {
+pub(crate) fn number(number: u64) -> RecordNumber {
     RecordNumber::new(number)
 }
 
 /// A bib with everything that a bib's change can carry.
-pub fn bib(id: u64) -> Change {
+pub(crate) fn bib(id: u64) -> Change {
     let marcxml = format!("<record><controlfield tag=\"001\">{id}</controlfield></record>").repeat(20);
     bib_holding(id, marcxml)
 }
 
-pub fn bib_holding(id: u64, marcxml: String) -> Change {
+pub(crate) fn bib_holding(id: u64, marcxml: String) -> Change {
     Change {
         seq: Seq::ZERO,
         stream: Stream::Bibs,
@@ -51,7 +51,7 @@ pub fn bib_holding(id: u64, marcxml: String) -> Change {
     }
 }
 
-pub fn item(id: u64, bibs: &[u64]) -> Change {
+pub(crate) fn item(id: u64, bibs: &[u64]) -> Change {
     Change {
         stream: Stream::Items,
         payload: Payload::Item {
@@ -66,7 +66,7 @@ pub fn item(id: u64, bibs: &[u64]) -> Change {
 }
 
 /// A masked patron; `canary` passes the mask, so that tests can look for it on disk.
-pub fn patron(pseudonym: &str, canary: &str) -> Change {
+pub(crate) fn patron(pseudonym: &str, canary: &str) -> Change {
     Change {
         stream: Stream::Patrons,
         id: pseudonym.into(),
@@ -76,7 +76,7 @@ pub fn patron(pseudonym: &str, canary: &str) -> Change {
     }
 }
 
-pub fn deleted(stream: Stream, id: u64) -> Change {
+pub(crate) fn deleted(stream: Stream, id: u64) -> Change {
     Change {
         stream,
         op: Op::Delete { reason: DeleteReason::Deleted, deleted_on: Some(jiff::civil::date(2026, 1, 4)) },
@@ -88,27 +88,27 @@ pub fn deleted(stream: Stream, id: u64) -> Change {
 }
 
 /// Everything of a change, as text: two changes are equal when these are.
-pub fn shown(change: &Change) -> String {
+pub(crate) fn shown(change: &Change) -> String {
     format!("{change:?}")
 }
 
-pub fn slice(changes: Vec<Change>) -> Slice {
+pub(crate) fn slice(changes: Vec<Change>) -> Slice {
     Slice { changes, ..Slice::default() }
 }
 
-pub fn position(confirmed: Seq, streams: &[Stream]) -> SinkPosition {
+pub(crate) fn position(confirmed: Seq, streams: &[Stream]) -> SinkPosition {
     SinkPosition { confirmed, attached: true, streams: streams.to_vec(), ..SinkPosition::default() }
 }
 
-pub fn detached() -> SinkPosition {
+pub(crate) fn detached() -> SinkPosition {
     SinkPosition { streams: Stream::ALL.to_vec(), ..SinkPosition::default() }
 }
 
-pub fn positions(sinks: &[(&str, SinkPosition)]) -> BTreeMap<String, SinkPosition> {
+pub(crate) fn positions(sinks: &[(&str, SinkPosition)]) -> BTreeMap<String, SinkPosition> {
     sinks.iter().map(|(name, position)| ((*name).to_owned(), position.clone())).collect()
 }
 
-pub fn live(updated: i64) -> Remembered {
+pub(crate) fn live(updated: i64) -> Remembered {
     Remembered {
         state: RememberedState::Live {
             updated: Some(at(updated)),
@@ -122,7 +122,7 @@ pub fn live(updated: i64) -> Remembered {
     }
 }
 
-pub fn row(stream: Stream, id: u64) -> LedgerRow {
+pub(crate) fn row(stream: Stream, id: u64) -> LedgerRow {
     LedgerRow {
         id,
         stream,
@@ -138,7 +138,7 @@ pub fn row(stream: Stream, id: u64) -> LedgerRow {
     }
 }
 
-pub fn quarantined(stream: Stream, record: &str, fingerprint: &str) -> QuarantineEntry {
+pub(crate) fn quarantined(stream: Stream, record: &str, fingerprint: &str) -> QuarantineEntry {
     QuarantineEntry {
         stream,
         record: record.into(),

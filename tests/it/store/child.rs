@@ -23,26 +23,26 @@ const STATE: &str = "SIERRA_SYNC_TEST_CHILD_STATE";
 const MOST_ROUNDS: u64 = 2_000;
 
 /// Changes in each slice of the child.
-pub const SLICE: u64 = 20;
+pub(crate) const SLICE: u64 = 20;
 
 /// The state directory, when this process is a child.
-pub fn state_of_this_child() -> Option<PathBuf> {
+pub(crate) fn state_of_this_child() -> Option<PathBuf> {
     std::env::var_os(STATE).map(PathBuf::from)
 }
 
 /// A child and what it says. It is killed with its owner, so that a test that fails leaves nothing running.
-pub struct Running {
+pub(crate) struct Running {
     child: Child,
     pub lines: Receiver<String>,
 }
 
 impl Running {
-    pub fn pid(&self) -> u32 {
+    pub(crate) fn pid(&self) -> u32 {
         self.child.id()
     }
 
     /// Kills the child, unless it has ended, and waits until it is gone.
-    pub fn kill(&mut self) {
+    pub(crate) fn kill(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
@@ -55,7 +55,7 @@ impl Drop for Running {
 }
 
 /// Starts this test binary again, as a child that works in `state`. `shell` is put before it, and may limit it.
-pub fn start(state: &Path, shell: &str) -> Running {
+pub(crate) fn start(state: &Path, shell: &str) -> Running {
     let this = std::env::current_exe().unwrap();
     let mut child = Command::new("bash")
         .args(["-c", &format!("{shell} exec \"$0\" \"$@\"")])
@@ -78,7 +78,7 @@ pub fn start(state: &Path, shell: &str) -> Running {
     Running { child, lines }
 }
 
-pub fn open(state: &Path) -> Result<SledStore, StoreError> {
+pub(crate) fn open(state: &Path) -> Result<SledStore, StoreError> {
     let settings = StoreSettings {
         path: state.to_owned(),
         outbox_max_size: u64::MAX,
@@ -89,7 +89,7 @@ pub fn open(state: &Path) -> Result<SledStore, StoreError> {
 }
 
 /// Slice `round`: its changes, the position that passes them, and what is remembered of them.
-pub fn slice_of(round: u64) -> Slice {
+pub(crate) fn slice_of(round: u64) -> Slice {
     let ids = || round * SLICE..(round + 1) * SLICE;
     Slice {
         changes: ids().map(|id| bib_holding(id, text_of(id))).collect(),
@@ -100,7 +100,7 @@ pub fn slice_of(round: u64) -> Slice {
 }
 
 /// A text of its own for each id, of many lengths, that does not compress much.
-pub fn text_of(id: u64) -> String {
+pub(crate) fn text_of(id: u64) -> String {
     (0..id * 37 % 300).map(|line| format!("<{:x}>", (id + 1) * (line + 1) * 0x9e37_79b9)).collect()
 }
 

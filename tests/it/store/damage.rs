@@ -5,7 +5,7 @@ use std::path::Path;
 
 use rand::RngExt;
 use sierra_sync::seed::RootSeed;
-use sierra_sync::sync::ports::StoreErrorKind;
+use sierra_sync::sync::ports::{Store, StoreErrorKind};
 
 use super::changes::{bib, slice};
 use super::child;
@@ -66,7 +66,7 @@ fn a_missing_value_is_damage_and_not_an_empty_answer() {
             ("quarantine", Ok(store)) => {
                 let mut closing = slice(vec![bib(5)]);
                 closing.closes = vec![(sierra_sync::record::Stream::Bibs, "5".into())];
-                sierra_sync::sync::Store::commit(&store, closing).unwrap_err()
+                store.commit(closing).unwrap_err()
             }
             (_, opened) => opened
                 .and_then(|store| raw::read_everything(&store).into_iter().collect::<Result<Vec<_>, _>>())
@@ -108,6 +108,27 @@ fn a_database_of_something_else_is_not_taken_for_an_empty_store() {
     let state = directory.path().join("state");
     raw::open(&state).open_tree("meta").unwrap().insert("theirs", "x").unwrap();
     assert_eq!(child::open(&state).unwrap_err().kind, StoreErrorKind::Corrupt);
+}
+
+/// A database that was restored alone, or lost its tail in a way that sled does not mind, opens well and is wrong.
+#[test]
+fn a_database_that_lacks_acknowledged_commits_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let (state, backup) = (directory.path().join("state"), directory.path().join("backup"));
+    raw::fill(&child::open(&state).unwrap());
+    raw::copy(&state.join("db"), &backup);
+    child::open(&state).unwrap().commit(slice(vec![bib(9)])).unwrap();
+    let acknowledged = fs::read(state.join("db/acknowledged")).unwrap();
+    fs::remove_dir_all(state.join("db")).unwrap();
+    raw::copy(&backup, &state.join("db"));
+    fs::write(state.join("db/acknowledged"), acknowledged).unwrap();
+    let error = child::open(&state).unwrap_err();
+    assert_eq!(error.kind, StoreErrorKind::Corrupt);
+    assert!(error.message.contains("its last 2 acknowledged commits are gone"), "{error}");
+
+    // Without the note there is nothing to tell by: the highest seq that a sink reports is the other witness.
+    fs::remove_file(state.join("db/acknowledged")).unwrap();
+    child::open(&state).unwrap();
 }
 
 /// BR-117: a torn tail, flipped bits, zeroed pages, an empty file. Whatever sled makes of it, the store either says

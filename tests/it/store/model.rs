@@ -119,6 +119,10 @@ fn set(subject: &Subject, model: &mut Model, name: &str, position: SinkPosition)
 fn agree(store: &dyn Store, model: &Model) {
     let got = store.outbox_after(Seq::ZERO, usize::MAX, usize::MAX).unwrap();
     assert_eq!(got.iter().map(shown).collect::<Vec<_>>(), model.held.iter().map(shown).collect::<Vec<_>>());
+    if let Some(middle) = model.held.get(model.held.len() / 2) {
+        let rest = seqs_of(&store.outbox_after(middle.seq, usize::MAX, usize::MAX).unwrap());
+        assert_eq!(rest, seqs_of(&model.held[model.held.len() / 2 + 1..]));
+    }
     let entries = store.outbox_entries_after(Seq::ZERO, usize::MAX).unwrap();
     assert_eq!(entries.iter().map(|entry| entry.seq).collect::<Vec<_>>(), seqs_of(&model.held));
     let usage = store.outbox_usage().unwrap();

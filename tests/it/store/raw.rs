@@ -8,10 +8,10 @@ use sierra_sync::sync::ports::{QuarantineEntry, Slice, Snapshot, Store, StoreErr
 use sierra_sync::sync::{LedgerRow, Remembered, RememberedKey, Seq};
 
 /// A text that lies in every value that could hold one.
-pub const CANARY: &str = "canary-7f31";
+pub(crate) const CANARY: &str = "canary-7f31";
 
 /// Puts something into every tree.
-pub fn fill(store: &dyn Store) {
+pub(crate) fn fill(store: &dyn Store) {
     store.set_sink_positions(&positions(&[("archive", position(Seq::ZERO, &Stream::ALL))])).unwrap();
     let changes = vec![bib(1), bib_holding(2, CANARY.repeat(3_000)), item(3, &[1]), patron("0f0f", CANARY)];
     let noticed = |stream| LedgerRow { last_error: Some(CANARY.into()), ..row(stream, 1) };
@@ -36,7 +36,7 @@ pub fn fill(store: &dyn Store) {
 }
 
 /// Reads everything; the answers as text, or the first error of each kind of read.
-pub fn read_everything(store: &dyn Store) -> Vec<Result<String, StoreError>> {
+pub(crate) fn read_everything(store: &dyn Store) -> Vec<Result<String, StoreError>> {
     let bibs = [number(3)];
     let mut answers = vec![
         store.outbox_after(Seq::ZERO, 10_000, usize::MAX).map(|read| format!("{read:?}")),
@@ -59,12 +59,12 @@ pub fn read_everything(store: &dyn Store) -> Vec<Result<String, StoreError>> {
 }
 
 /// Opens the database below `state` with sled alone.
-pub fn open(state: &Path) -> sled::Db {
+pub(crate) fn open(state: &Path) -> sled::Db {
     sled::Config::new().path(state.join("db")).flush_every_ms(None).open().unwrap()
 }
 
 /// A value as the store writes it: version, checksum over version and payload, payload.
-pub fn wrap(version: u8, payload: &[u8]) -> Vec<u8> {
+pub(crate) fn wrap(version: u8, payload: &[u8]) -> Vec<u8> {
     let mut hasher = crc32fast::Hasher::new();
     hasher.update(&[version]);
     hasher.update(payload);
@@ -72,7 +72,7 @@ pub fn wrap(version: u8, payload: &[u8]) -> Vec<u8> {
 }
 
 /// Copies a directory and what is in it.
-pub fn copy(from: &Path, to: &Path) {
+pub(crate) fn copy(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).unwrap();
     for entry in std::fs::read_dir(from).unwrap() {
         let entry = entry.unwrap();

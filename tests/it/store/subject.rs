@@ -11,18 +11,18 @@ use sierra_sync::sync::Store;
 use tempfile::TempDir;
 
 /// The first moment of every test.
-pub const EPOCH: &str = "2026-01-05T10:00:00Z";
+pub(crate) const EPOCH: &str = "2026-01-05T10:00:00Z";
 
 /// A clock that stands until it is moved.
 #[derive(Debug)]
-pub struct StandingClock(Mutex<Timestamp>);
+pub(crate) struct StandingClock(Mutex<Timestamp>);
 
 impl StandingClock {
-    pub fn at_epoch() -> Arc<Self> {
+    pub(crate) fn at_epoch() -> Arc<Self> {
         Arc::new(Self(Mutex::new(EPOCH.parse().unwrap())))
     }
 
-    pub fn step(&self, by: SignedDuration) {
+    pub(crate) fn step(&self, by: SignedDuration) {
         let mut now = self.0.lock().unwrap();
         *now = now.checked_add(by).unwrap();
     }
@@ -35,7 +35,7 @@ impl Clock for StandingClock {
 }
 
 /// One store that can be closed cleanly and opened again.
-pub struct Subject {
+pub(crate) struct Subject {
     pub name: &'static str,
     pub clock: Arc<StandingClock>,
     kind: Kind,
@@ -47,20 +47,20 @@ enum Kind {
 }
 
 impl Subject {
-    pub fn memory() -> Self {
+    pub(crate) fn memory() -> Self {
         let clock = StandingClock::at_epoch();
         let store = MemoryStore::new(clock.clone());
         Self { name: "memory", clock, kind: Kind::Memory(store) }
     }
 
-    pub fn sled() -> Self {
+    pub(crate) fn sled() -> Self {
         let clock = StandingClock::at_epoch();
         let directory = tempfile::tempdir().unwrap();
         let store = Some(open_sled(&directory, &clock));
         Self { name: "sled", clock, kind: Kind::Sled { store, directory } }
     }
 
-    pub fn store(&self) -> &dyn Store {
+    pub(crate) fn store(&self) -> &dyn Store {
         match &self.kind {
             Kind::Memory(store) => store,
             Kind::Sled { store, .. } => store.as_ref().unwrap(),
@@ -68,7 +68,7 @@ impl Subject {
     }
 
     /// Ends the process and starts the next one.
-    pub fn reopen(&mut self) {
+    pub(crate) fn reopen(&mut self) {
         match &mut self.kind {
             Kind::Memory(store) => *store = store.crash_and_reopen(),
             Kind::Sled { store, directory } => {
@@ -80,14 +80,14 @@ impl Subject {
 }
 
 /// Runs `check` on a fresh store of each kind.
-pub fn each_store(check: impl Fn(&mut Subject)) {
+pub(crate) fn each_store(check: impl Fn(&mut Subject)) {
     for mut subject in [Subject::memory(), Subject::sled()] {
         println!("on the {} store", subject.name);
         check(&mut subject);
     }
 }
 
-pub fn settings(directory: &TempDir) -> StoreSettings {
+pub(crate) fn settings(directory: &TempDir) -> StoreSettings {
     StoreSettings {
         path: directory.path().join("state"),
         outbox_max_size: 1 << 31,
@@ -96,6 +96,6 @@ pub fn settings(directory: &TempDir) -> StoreSettings {
     }
 }
 
-pub fn open_sled(directory: &TempDir, clock: &Arc<StandingClock>) -> SledStore {
+pub(crate) fn open_sled(directory: &TempDir, clock: &Arc<StandingClock>) -> SledStore {
     SledStore::open(&settings(directory), Arc::new(Keyring::for_tests(1)), clock.clone()).unwrap()
 }

@@ -186,7 +186,7 @@ fn push_code(entry: &mut Object<'_>, key: &str, code: &str, label: &str, name: &
     object.close();
 }
 
-/// One live record with all its fields, as it will be served once its last commit is visible.
+/// One live record with all its fields but `marc`, as it will be served once its last commit is visible.
 pub(crate) fn whole_entry(world: &World, kind: Kind, id: u64) -> Option<String> {
     fn write<R: Served>(id: u64, slot: Option<&Slot<R>>, form: &Form<'_>) -> Option<String> {
         let slot = slot.filter(|slot| slot.live().is_some())?;
@@ -194,7 +194,7 @@ pub(crate) fn whole_entry(world: &World, kind: Kind, id: u64) -> Option<String> 
         push_entry(id, slot, form, &mut out);
         Some(out)
     }
-    let fields = FieldList::every(kind);
+    let fields = FieldList::chosen(kind, |spec| spec.name != "marc");
     let form = Form { world, switches: &Switches::default(), fields: &fields };
     match kind {
         Kind::Bibs => write::<Bib>(id, world.bibs.committed(id), &form),
