@@ -7,10 +7,13 @@ mod recorder;
 mod rig;
 mod shelf;
 mod shelf_source;
+mod sierra;
+mod sim;
 mod vitals;
 mod watch;
 
 pub(crate) use recorder::Trouble;
 pub(crate) use rig::{Rig, hours, minutes, seeds};
 pub(crate) use shelf_source::{Act, ShelfSource, would_list};
+pub(crate) use sim::Sim;
 pub(crate) use vitals::NoVitals;

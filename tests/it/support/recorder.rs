@@ -10,7 +10,7 @@ use sierra_sync::record::{RecordNumber, Stream};
 use sierra_sync::sync::invariant::{OrderWatch, holds_no_canary};
 use sierra_sync::sync::{Change, Op, Payload, Seq, Sink, SinkError};
 
-use super::library::{Holding, Truth};
+use super::library::{Held, Holding};
 
 /// What a delivery runs into.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,6 +43,7 @@ struct Inner {
     unlinked: Vec<(String, Vec<u64>)>,
     deliveries: u64,
     highest: Option<Seq>,
+    canaries: Vec<String>,
 }
 
 impl Recorder {
@@ -51,12 +52,17 @@ impl Recorder {
         self.inner.lock().unwrap().script = Some(Box::new(script));
     }
 
+    /// PRV-1: none of these may ever arrive.
+    pub(crate) fn plant(&self, canaries: &[String]) {
+        self.inner.lock().unwrap().canaries = canaries.to_vec();
+    }
+
     pub(crate) fn behave(&self) {
         self.inner.lock().unwrap().script = None;
     }
 
     /// What a reader of the destination sees.
-    pub(crate) fn holds(&self, stream: Stream) -> Truth {
+    pub(crate) fn holds(&self, stream: Stream) -> Held {
         let inner = self.inner.lock().unwrap();
         let of_stream = inner.held.iter().filter(|((held, _), _)| *held == stream);
         of_stream.filter_map(|((_, id), (_, holding))| Some((id.clone(), holding.clone()?))).collect()
@@ -103,11 +109,12 @@ impl Inner {
         if change.seq > slot.0 {
             *slot = (change.seq, holding(change));
         }
-        if let Payload::Patron(masked) = &change.payload {
-            let canaries = ["CANARY".to_owned()];
-            if let Err(violation) = holds_no_canary("a sink", masked.get().get(), &canaries) {
-                self.violations.push(violation.to_string());
-            }
+        // Looking for a thousand names in every long record would take most of a simulation's time.
+        let is_looked_at = change.stream == Stream::Patrons || self.changes.len().is_multiple_of(37);
+        if is_looked_at
+            && let Err(violation) = holds_no_canary("a sink", &said_of(change), &self.canaries)
+        {
+            self.violations.push(violation.to_string());
         }
     }
 }
@@ -151,26 +158,21 @@ impl Sink for Recorder {
     }
 }
 
+/// Everything that a change says of its record; seq, hash and times are ours and hold any digits.
+fn said_of(change: &Change) -> String {
+    format!("{} {:?} {:?}", change.id, change.unlinked_bib_ids, change.payload)
+}
+
 fn holding(change: &Change) -> Option<Holding> {
-    let suppressed = change.suppressed;
-    let member = |record: &str, name: &str| {
-        let value: serde_json::Value = serde_json::from_str(record).expect("a record is JSON");
-        value[name].as_str().unwrap_or_default().to_owned()
+    let (record, marcxml, bib_ids, title) = match &change.payload {
+        Payload::Bib { record, marcxml, .. } => (record.get(), marcxml.clone(), Vec::new(), "title"),
+        Payload::Item { record, bib_ids, .. } => (record.get(), String::new(), numbers(bib_ids), "callNumber"),
+        Payload::Patron(masked) => (masked.get().get(), String::new(), Vec::new(), "homeLibraryCode"),
+        Payload::Nothing => return None,
     };
-    match &change.payload {
-        Payload::Bib { record, marcxml, .. } => {
-            let title = member(record.get(), "title");
-            assert!(marcxml.contains(&title), "the MARCXML is of the same version as the record");
-            Some(Holding { title, suppressed, bib_ids: Vec::new() })
-        }
-        Payload::Item { record, bib_ids, .. } => {
-            Some(Holding { title: member(record.get(), "callNumber"), suppressed, bib_ids: numbers(bib_ids) })
-        }
-        Payload::Patron(masked) => {
-            Some(Holding { title: member(masked.get().get(), "homeLibraryCode"), suppressed, bib_ids: Vec::new() })
-        }
-        Payload::Nothing => None,
-    }
+    let record: serde_json::Value = serde_json::from_str(record).expect("a record is JSON");
+    let title = record[title].as_str().unwrap_or_default().to_owned();
+    Some(Holding { title, suppressed: change.suppressed, bib_ids, record, marcxml })
 }
 
 fn numbers(ids: &[RecordNumber]) -> Vec<u64> {

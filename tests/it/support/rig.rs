@@ -89,6 +89,11 @@ impl<L: Library> Rig<L> {
         rig
     }
 
+    /// PRV-1: none of `canaries` may ever reach a sink.
+    pub(crate) fn plant(&self, canaries: &[String]) {
+        self.sinks.values().for_each(|(_, recorder)| recorder.plant(canaries));
+    }
+
     /// Adds a sink that takes every stream.
     pub(crate) fn add_sink(&mut self, name: &str) -> &mut RouteSettings {
         let route = RouteSettings {
@@ -241,6 +246,7 @@ impl<L: Library> Rig<L> {
     pub(crate) fn assert_sound(&self) {
         let context = format!("seed {}", self.seed);
         self.watch.assert_sound(&context);
+        self.library.assert_sound(&context);
         self.sinks.values().for_each(|(_, recorder)| recorder.assert_sound(&context));
     }
 
@@ -250,12 +256,16 @@ impl<L: Library> Rig<L> {
         for (name, (route, recorder)) in &self.sinks {
             for stream in &route.streams {
                 let (held, truth) = (recorder.holds(*stream), self.library.truth(*stream));
+                let agrees = |id: &String| match (truth.get(id), held.get(id)) {
+                    (Some(truth), Some(held)) => self.library.agrees(*stream, truth, held),
+                    (truth, held) => truth.is_none() && held.is_none(),
+                };
                 let differing: Vec<_> = truth
                     .keys()
                     .chain(held.keys())
-                    .filter(|id| truth.get(*id) != held.get(*id))
+                    .filter(|id| !agrees(id))
                     .map(|id| (id, truth.get(id), held.get(id)))
-                    .take(5)
+                    .take(3)
                     .collect();
                 assert!(differing.is_empty(), "seed {}: {name} {stream}: (id, truth, held) {differing:#?}", self.seed);
             }

@@ -12,8 +12,6 @@ use sierra_sync::clock::{Clock, SimClock};
 use sierra_sync::record::Stream;
 use sierra_sync::sync::window::whole_second;
 
-use super::library::{Holding, Truth};
-
 /// The library.
 pub(crate) struct Shelf {
     clock: Arc<SimClock>,
@@ -187,16 +185,9 @@ impl Shelf {
             .collect()
     }
 
-    pub(crate) fn truth(&self, stream: Stream, public_id: impl Fn(u64) -> String) -> Truth {
-        let alive = self.visible(stream).filter(|(_, version)| version.deleted_on.is_none() && !version.is_garbled);
-        alive
-            .map(|(id, version)| {
-                let mut bib_ids = version.bib_ids.clone();
-                bib_ids.sort_unstable();
-                let (title, suppressed) = (version.title.clone(), version.suppressed);
-                (public_id(id), Holding { title, suppressed, bib_ids })
-            })
-            .collect()
+    /// What readers see of the live records that can be decoded.
+    pub(crate) fn truth(&self, stream: Stream) -> impl Iterator<Item = (u64, &Version)> {
+        self.visible(stream).filter(|(_, version)| version.deleted_on.is_none() && !version.is_garbled)
     }
 
     /// Something happens: mostly edits, now and then the rest.

@@ -1,5 +1,6 @@
 //! The shelf behind the engine's `Source` port, with a script that may interfere with every call.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -18,7 +19,7 @@ use sierra_sync::sync::ports::{
 };
 use sierra_sync::sync::{RequestNumber, Source};
 
-use super::library::{Library, Truth};
+use super::library::{Holding, Library};
 use super::shelf::{Shelf, Version};
 
 /// What the script makes of a call.
@@ -45,7 +46,6 @@ type PulseScript = Box<dyn FnMut(&mut Shelf) -> Option<SourceErrorKind> + Send>;
 /// A library on a shelf. Clones share it.
 #[derive(Clone)]
 pub(crate) struct ShelfSource {
-    clock: Arc<SimClock>,
     streams: Vec<Stream>,
     shared: Arc<Shared>,
 }
@@ -69,14 +69,14 @@ struct Opening {
 impl ShelfSource {
     pub(crate) fn new(clock: Arc<SimClock>, streams: &[Stream]) -> Self {
         let shared = Shared {
-            shelf: Mutex::new(Shelf::new(Arc::clone(&clock))),
+            shelf: Mutex::new(Shelf::new(clock)),
             script: Mutex::new(None),
             pulse_script: Mutex::new(None),
             journal: Mutex::new(Vec::new()),
             pulses: AtomicU64::new(0),
             without_date: Mutex::new(false),
         };
-        Self { clock, streams: streams.to_vec(), shared: Arc::new(shared) }
+        Self { streams: streams.to_vec(), shared: Arc::new(shared) }
     }
 
     /// Looks at the shelf or changes it.
@@ -116,27 +116,32 @@ impl ShelfSource {
 }
 
 impl Library for ShelfSource {
+    type Record = Version;
+
     fn source(&self, boot: u64) -> Arc<dyn Source> {
         Arc::new(Opening { library: self.clone(), requests: AtomicU64::new(boot << 40) })
     }
 
-    fn truth(&self, stream: Stream) -> Truth {
+    fn truth(&self, stream: Stream) -> BTreeMap<String, Version> {
         let keyring = Keyring::for_tests(super::rig::KEY);
-        self.with(|shelf| {
-            shelf.truth(stream, |id| match stream {
-                Stream::Patrons => keyring.pseudonym(RecordNumber::new(id)).to_string(),
-                _ => id.to_string(),
-            })
-        })
+        let public = |id: u64| match stream {
+            Stream::Patrons => keyring.pseudonym(RecordNumber::new(id)).to_string(),
+            _ => id.to_string(),
+        };
+        self.with(|shelf| shelf.truth(stream).map(|(id, version)| (public(id), version.clone())).collect())
+    }
+
+    fn agrees(&self, _: Stream, truth: &Version, held: &Holding) -> bool {
+        let mut bib_ids = truth.bib_ids.clone();
+        bib_ids.sort_unstable();
+        (&held.title, held.suppressed, &held.bib_ids) == (&truth.title, truth.suppressed, &bib_ids)
     }
 
     fn live(&self, generator: &mut StdRng) {
         self.with(|shelf| shelf.live(&self.streams, generator));
     }
 
-    fn clock(&self) -> Arc<SimClock> {
-        Arc::clone(&self.clock)
-    }
+    fn assert_sound(&self, _: &str) {}
 }
 
 impl Opening {

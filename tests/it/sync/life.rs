@@ -83,6 +83,7 @@ fn stocked(seed: u64) -> Rig<ShelfSource> {
         rig.settings(stream).page_size = chance.random_range(7..120);
     }
     rig.add_sink("second");
+    rig.plant(&["CANARY".into()]);
     rig
 }
 

@@ -8,4 +8,5 @@ mod failures;
 mod life;
 mod paging;
 mod records;
+mod sierra;
 mod sinks;
