@@ -350,6 +350,15 @@ fn an_endpoint_that_fails_alone_is_suspended_alone() {
     assert!(bench.events.iter().all(|event| event.scope() == suspended), "{:?}", bench.events);
 }
 
+#[test]
+fn a_good_answer_starts_the_row_of_an_endpoint_anew() {
+    let mut bench = Bench::new();
+    for _ in 0..12 {
+        bench.call(ITEMS, Mark::Healthy).fail(BIBS, 1).wait(SECOND * 61).call(BIBS, Mark::Healthy);
+    }
+    assert!(bench.events.is_empty(), "{:?}", bench.events);
+}
+
 /// Token calls vouch for nothing: with one stream on, the key's circuit opens (A10).
 #[test]
 fn token_calls_do_not_vouch_for_the_rest() {
@@ -398,6 +407,14 @@ fn an_operator_opens_closes_and_resets() {
     assert!(matches!(events.as_slice(), [BreakerEvent::Recovered { .. }]));
     bench.fail(BIBS, 9);
     assert_eq!(bench.machine.state(), BreakerState::Closed, "what led to the outage is forgotten");
+
+    let mut bench = Bench::new();
+    bench.fail(BIBS, 10);
+    let lease = bench.probe();
+    bench.report_probe(lease, Mark::Healthy).fail(BIBS, 1);
+    bench.machine.reset(bench.now);
+    bench.fail(BIBS, 10);
+    assert_eq!(bench.probe().target, ProbeTarget::Health, "and that a health check misled us");
 }
 
 /// After a restart the remaining open time is served, then the check runs; a stepped clock cannot stretch it.
@@ -539,7 +556,8 @@ impl Schedule {
         let begun = self.now;
         let all = [BIBS, ITEMS, Some(Endpoint::Token), None];
         loop {
-            self.pass(SECOND * 5, rng);
+            let due = self.machine.next_probe().map(|(due, _)| due.saturating_duration_since(self.now));
+            self.pass(due.unwrap_or_default().max(SECOND * 5), rng);
             while let Some(lease) = self.machine.try_probe(self.now) {
                 assert!(self.machine.try_probe(self.now).is_none_or(|other| other.target != lease.target));
                 self.machine.report_probe(lease, Mark::Healthy, self.now, rng);

@@ -191,24 +191,6 @@ impl Ledger {
         Admission::Go(self.grant(waiter, through_endpoint, through_key, is_scout, now))
     }
 
-    /// Until when the window has no room for this caller, if it has none.
-    fn held_by_window(
-        &mut self,
-        waiter: &mut Waiter,
-        now: Instant,
-        rng: &mut impl Rng,
-    ) -> Option<(Instant, WaitCause)> {
-        let until = match self.window.room(&self.settings, now) {
-            Room::Calls(room) if waiter.class == Class::Paced => {
-                return self.paced_turn(room, now).map(|turn| (turn, WaitCause::Spread));
-            }
-            Room::Calls(_) => None,
-            Room::Later { at } if at <= now + LONGEST_GATE => Some(at),
-            Room::Later { at: until } | Room::Spent { until } => Some(self.close_until(until, waiter, now, rng)),
-        };
-        until.map(|until| (until, WaitCause::Quota))
-    }
-
     /// When a caller may go at the earliest, as far as closed gates go; draws its places behind them.
     pub fn planned(&mut self, waiter: &mut Waiter, now: Instant, rng: &mut impl Rng) -> Option<Instant> {
         let endpoint_gate = self.endpoint_gates.of_mut(waiter.endpoint).as_mut().filter(|gate| gate.is_closed(now));
@@ -349,6 +331,24 @@ impl Ledger {
             gate.take_if(|gate| gate.is_over(now));
         }
         self.key_gate.take_if(|gate| gate.is_over(now));
+    }
+
+    /// Until when the window has no room for this caller, if it has none.
+    fn held_by_window(
+        &mut self,
+        waiter: &mut Waiter,
+        now: Instant,
+        rng: &mut impl Rng,
+    ) -> Option<(Instant, WaitCause)> {
+        let until = match self.window.room(&self.settings, now) {
+            Room::Calls(room) if waiter.class == Class::Paced => {
+                return self.paced_turn(room, now).map(|turn| (turn, WaitCause::Spread));
+            }
+            Room::Calls(_) => None,
+            Room::Later { at } if at <= now + LONGEST_GATE => Some(at),
+            Room::Later { at: until } | Room::Spent { until } => Some(self.close_until(until, waiter, now, rng)),
+        };
+        until.map(|until| (until, WaitCause::Quota))
     }
 
     fn grant(

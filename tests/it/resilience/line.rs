@@ -11,7 +11,7 @@ use sierra_sync::resilience::retry::{
     Answer, Attempt, Budget, Call, CallContext, Ended, Ending, ParkReason, RetryEventKind,
 };
 use sierra_sync::resilience::settings::{QuotaSettings, RetrySettings};
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::scripted::{Bench, Reply, Scripted, context};
 
@@ -153,6 +153,14 @@ async fn what_was_prepared_is_checked_again_after_a_wait() {
     let mut call = Mortal { prepared_at: None, preparations: 0, sends: 0 };
     bench.line.call(&context(Endpoint::Bibs), &mut call, bench.recorder.as_ref()).await.expect("served");
     assert_eq!((call.preparations, call.sends), (2, 2), "exactly one token more");
+
+    // Now the wait lies between the preparation and the attempt: the gate was closed by somebody else.
+    let mut other = Scripted::new(|_| Reply::status(429).header("retry-after", 70));
+    bench.call(Endpoint::Items, &mut other).await.expect_err("too long to be sat out");
+    sleep(30 * SECOND).await;
+    let mut call = Mortal { prepared_at: None, preparations: 0, sends: 1 };
+    bench.line.call(&context(Endpoint::Bibs), &mut call, bench.recorder.as_ref()).await.expect("served");
+    assert_eq!((call.preparations, call.sends), (2, 2), "exactly one token more");
 }
 
 /// BR-044, BR-135: Sierra's own refusal pauses that endpoint for the stated minutes, under whatever status; breaker and
@@ -234,6 +242,17 @@ async fn an_open_breaker_ends_the_call_and_charges_nothing() {
     let ended = bench.call(Endpoint::Bibs, &mut call).await.expect_err("held open");
     assert!(matches!(ended.ending, Ending::CircuitOpen { .. }));
     assert_eq!((ended.tally.sends, ended.tally.attempts, call.sends), (0, 0, 0));
+
+    bench.line.breaker().reset();
+    let breaker = bench.line.breaker().clone();
+    let mut call = Scripted::new(|_| {
+        breaker.hold("opens while the call is out", None);
+        Reply::status(503)
+    });
+    let started = Instant::now();
+    let ended = bench.call(Endpoint::Bibs, &mut call).await.expect_err("opened meanwhile");
+    assert!(matches!(ended.ending, Ending::CircuitOpen { .. }));
+    assert_eq!((ended.status, started.elapsed()), (Some(503), Duration::ZERO), "it does not back off first");
 }
 
 /// B6, B9: one storm trips the breaker once for all work in flight; the call that is backing off ends at once with its
@@ -347,7 +366,7 @@ async fn concurrency_is_capped_for_each_endpoint() {
                 *peak = (*peak).max(*now);
             };
             change(1);
-            tokio::time::sleep(SECOND).await;
+            sleep(SECOND).await;
             change(-1);
             Answer { status: Some(200), facts: Default::default(), result: Ok(()) }
         }
