@@ -87,7 +87,7 @@ mod tests {
     #[test]
     fn a_sink_that_chose_hold_makes_capture_wait_and_keeps_the_others_attached() {
         let sinks = [sink("careful", 1, true, Hold), sink("slow", 1, true, Detach)];
-        assert_eq!(judge(120, 100, &sinks).hold, true);
+        assert!(judge(120, 100, &sinks).hold);
         assert_eq!(judge(120, 100, &sinks).detach, Vec::<String>::new());
         // Further behind than the careful one: it goes first, and capture need not wait for it.
         let sinks = [sink("careful", 5, true, Hold), sink("slow", 1, true, Detach)];
@@ -97,6 +97,6 @@ mod tests {
     #[test]
     fn without_a_sink_behind_nobody_is_to_blame() {
         assert_eq!(judge(200, 100, &[sink("done", 9, false, Hold)]).filling, Vec::<String>::new());
-        assert_eq!(judge(200, 100, &[]).hold, false);
+        assert!(!judge(200, 100, &[]).hold);
     }
 }

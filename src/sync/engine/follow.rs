@@ -32,7 +32,7 @@ impl Engine {
     pub async fn follow(&self, cancel: &CancellationToken) -> Result<(), StoreError> {
         let cancel = cancel.child_token();
         let mut tasks = JoinSet::new();
-        for lane in self.sinks.values().cloned() {
+        for lane in self.sinks.values().map(Arc::clone) {
             let cancel = cancel.clone();
             tasks.spawn(async move { lane.run(Ending::Shutdown, &cancel).await });
         }
@@ -92,7 +92,7 @@ impl Follower {
                 Some(self.pass(due, cancel).await?)
             };
             let now = Instant::now();
-            let could_run = report.as_ref().is_none_or(|report| has_run(report));
+            let could_run = report.as_ref().is_none_or(has_run);
             for (ticker, is_due) in [(&mut update, due.update), (&mut deletes, due.deletes)] {
                 match (is_due, could_run) {
                     (true, true) => ticker.done(now, &mut self.generator),
@@ -140,10 +140,10 @@ impl Follower {
         let resumes = report.and_then(|report| report.resume_at);
         let soonest = rested.chain(resumes).min();
         // Never at once again: what is due now and was not done would spin.
-        Ok(soonest.map(|at| now + self.from_now(at).max(Duration::from_secs(1))))
+        Ok(soonest.map(|at| now + self.time_until(at).max(Duration::from_secs(1))))
     }
 
-    fn from_now(&self, at: Timestamp) -> Duration {
+    fn time_until(&self, at: Timestamp) -> Duration {
         let left: SignedDuration = at.duration_since(self.clock.now());
         left.try_into().unwrap_or_default()
     }

@@ -53,7 +53,7 @@ impl Engine {
         let cancel = cancel.child_token();
         let (captured, capture_ended) = watch::channel(false);
         let mut deliveries = JoinSet::new();
-        for lane in self.sinks.values().cloned() {
+        for lane in self.sinks.values().map(Arc::clone) {
             let (ending, cancel) = (Ending::Drained { captured: capture_ended.clone() }, cancel.clone());
             deliveries.spawn(async move { lane.run(ending, &cancel).await });
         }
