@@ -3,7 +3,8 @@
 #![expect(
     clippy::unwrap_used,
     clippy::indexing_slicing,
-    reason = "in a test a panic is a failure that says where; the helpers here are not marked as tests one by one"
+    clippy::print_stdout,
+    reason = "in a test a panic is a failure that says where, and what is printed is shown with it; the helpers here are not marked as tests one by one"
 )]
 
 mod cli;
