@@ -24,7 +24,7 @@ fn entries_come_back_whole_oldest_first_and_per_stream() {
         let second = QuarantineEntry { last_status: None, payload: None, ..quarantined(Stream::Bibs, "1", "a") };
         let third = QuarantineEntry { sink: Some("search".into()), ..quarantined(Stream::Items, "9", "b") };
         set_aside(subject.store(), &[first.clone(), third.clone()]);
-        set_aside(subject.store(), &[second.clone()]);
+        set_aside(subject.store(), std::slice::from_ref(&second));
         subject.reopen();
         assert_eq!(subject.store().quarantine(Stream::Bibs, 10).unwrap(), [first.clone(), second]);
         assert_eq!(subject.store().quarantine(Stream::Bibs, 1).unwrap(), [first]);
