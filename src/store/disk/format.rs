@@ -21,7 +21,15 @@ pub(super) const KEY: &[u8] = b"format";
 /// # Errors
 /// `NewerFormat` for what a newer program wrote; `Corrupt` for a database that is not empty and does not say.
 pub(super) fn check_or_make(trees: &Trees, now: Timestamp) -> Result<String, StoreError> {
-    let Some(row) = trees.get(Tree::Meta, KEY)? else { return make(trees, now) };
+    if trees.get(Tree::Meta, KEY)?.is_none() { make(trees, now) } else { check(trees) }
+}
+
+/// Checks that we can read this store; gives its instance.
+///
+/// # Errors
+/// `NewerFormat` for what a newer program wrote; `Corrupt` for a database that does not say.
+pub(super) fn check(trees: &Trees) -> Result<String, StoreError> {
+    let row = trees.get(Tree::Meta, KEY)?.ok_or_else(|| error::missing(Tree::Meta))?;
     let mut reader = Reader::new(&row);
     let format = reader.varint().map_err(error::damaged(Tree::Meta))?;
     if format > FORMAT {

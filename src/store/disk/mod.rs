@@ -7,6 +7,7 @@
 
 mod chunks;
 mod codec;
+mod compact;
 mod draft;
 mod entry;
 mod envelope;
@@ -18,11 +19,18 @@ mod high_water;
 mod ledger;
 mod links;
 mod outbox;
+mod place;
 mod quarantine;
 mod remembered;
+mod salvage;
 mod sinks;
 mod squeeze;
 mod store;
 mod trees;
+mod verify;
 
+pub use compact::{Compacted, compact};
+pub use place::set_aside;
+pub use salvage::{Salvaged, salvage};
 pub use store::SledStore;
+pub use verify::{TreeVerified, Verified};

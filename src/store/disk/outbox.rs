@@ -13,7 +13,7 @@ use super::squeeze::Squeeze;
 use super::trees::{Tree, Trees};
 use crate::privacy::Keyring;
 use crate::store::backlog::{Backlog, first_needed};
-use crate::sync::ports::{OutboxEntry, SinkPosition};
+use crate::sync::ports::{OutboxEntry, OutboxUsage, SinkPosition};
 use crate::sync::{Change, Seq, StoreError};
 
 /// How many entries one transaction trims at most: sled's transactions share one lock and hold their writes in memory.
@@ -138,6 +138,29 @@ pub(super) fn entries_after(
     limit: usize,
 ) -> Result<Vec<OutboxEntry>, StoreError> {
     rows_after(trees, after, Some(last.next())).take(limit).map(|row| row.map(|row| row.entry)).collect()
+}
+
+/// Every change there is, each with its own fate.
+pub(super) fn each_change(
+    trees: &Trees,
+    keyring: &Keyring,
+    squeeze: &Squeeze,
+) -> impl Iterator<Item = Result<Change, StoreError>> {
+    rows_after(trees, Seq::ZERO, None).map(|row| {
+        let row = row?;
+        let body = chunks::get(trees, Tree::Payloads, &entry::key(row.entry.seq))?;
+        row.change(keyring, squeeze, &body.ok_or_else(|| error::missing(Tree::Payloads))?)
+    })
+}
+
+/// What waits, counted.
+pub(super) fn count(trees: &Trees) -> Result<OutboxUsage, StoreError> {
+    let mut usage = OutboxUsage::default();
+    for row in rows_after(trees, Seq::ZERO, None) {
+        usage.entries += 1;
+        usage.bytes += row?.entry.bytes;
+    }
+    Ok(usage)
 }
 
 /// Rows with a seq greater than `after` and less than `before`, in order.

@@ -59,14 +59,18 @@ impl Tally {
 
 /// Entries of `stream`, oldest first.
 pub(super) fn list(trees: &Trees, stream: Stream, limit: usize) -> Result<Vec<QuarantineEntry>, StoreError> {
+    each(trees, stream).take(limit).collect()
+}
+
+/// Entries of `stream`, oldest first, each with its own fate.
+pub(super) fn each(trees: &Trees, stream: Stream) -> impl Iterator<Item = Result<QuarantineEntry, StoreError>> {
     let code = stream_code(stream);
     let rows = trees.range(Tree::Quarantine, vec![code]..vec![code + 1]);
     let heads = rows.filter(|row| row.as_ref().map_or(true, |(key, _)| !chunks::is_continuation(key, KEY_BYTES)));
-    let entries = heads.take(limit).map(|row| {
+    heads.map(move |row| {
         let (key, first) = row?;
         read(trees, stream, &key, &first)
-    });
-    entries.collect()
+    })
 }
 
 /// Closes, discards and puts what `slice` says, in this order.

@@ -17,7 +17,7 @@ use super::fence::Fence;
 use super::high_water::HighWater;
 use super::squeeze::Squeeze;
 use super::trees::{Tree, Trees};
-use super::{format, ledger, links, outbox, quarantine, remembered};
+use super::{format, ledger, links, outbox, place, quarantine, remembered};
 use crate::clock::SharedClock;
 use crate::privacy::Keyring;
 use crate::record::{RecordNumber, Stream};
@@ -28,9 +28,6 @@ use crate::sync::{Change, LedgerRow, Remembered, RememberedKey, Seq, StoreError}
 
 /// How many row numbers are reserved at once, so that most cost no commit of their own.
 const ROW_IDS_AT_ONCE: u64 = 256;
-
-/// The directory of the database below the state directory.
-pub(super) const DATABASE: &str = "db";
 
 /// The store of the product.
 ///
@@ -45,7 +42,7 @@ pub(super) const DATABASE: &str = "db";
 #[derive(Debug)]
 pub struct SledStore {
     directory: PathBuf,
-    trees: Trees,
+    pub(super) trees: Trees,
     fence: Fence,
     high_water: HighWater,
     keyring: Arc<Keyring>,
@@ -68,7 +65,7 @@ impl SledStore {
     /// or lacks commits that were acknowledged, `Io` when the disk fails. Nothing is changed by an opening that fails.
     pub fn open(settings: &StoreSettings, keyring: Arc<Keyring>, clock: SharedClock) -> Result<Self, StoreError> {
         let lock = StateLock::acquire(&settings.path)?;
-        let directory = settings.path.join(DATABASE);
+        let directory = place::in_use(&settings.path)?;
         holder::private_directory(&directory)?;
         let opened = catch_unwind(AssertUnwindSafe(|| Self::open_locked(directory, lock, keyring, &clock)));
         let mut store = opened.unwrap_or_else(|_| Err(error::panicked("open the state database")))?;
@@ -149,7 +146,11 @@ impl SledStore {
     }
 
     /// Runs `read` while nothing unfenced is in the trees.
-    fn read<T>(&self, what: &str, read: impl FnOnce(&Fenced) -> Result<T, StoreError>) -> Result<T, StoreError> {
+    pub(super) fn read<T>(
+        &self,
+        what: &str,
+        read: impl FnOnce(&Fenced) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
         self.contained(what, || {
             let fenced = self.fenced.read().unwrap_or_else(PoisonError::into_inner);
             self.check_open(what)?;
@@ -185,7 +186,11 @@ impl SledStore {
     }
 
     /// Where sled's panics end: the store is closed, and the caller gets an error like any other.
-    fn contained<T>(&self, what: &str, call: impl FnOnce() -> Result<T, StoreError>) -> Result<T, StoreError> {
+    pub(super) fn contained<T>(
+        &self,
+        what: &str,
+        call: impl FnOnce() -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
         self.check_open(what)?;
         catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|_| {
             self.close();
@@ -471,7 +476,7 @@ mod tests {
             assert_eq!(write(&store).expect_err("not synced").kind, StoreErrorKind::Io, "{name}");
             assert_eq!(store.fences_raised(), 0);
 
-            store.fence = Fence::open(&directory.path().join("state").join(DATABASE)).expect("opens");
+            store.fence = Fence::open(&directory.path().join("state").join("db")).expect("opens");
             for (again, write) in WRITES {
                 let refused = write(&store).expect_err("closed");
                 assert!(refused.message.contains("closed by an earlier failure"), "{again} after {name}: {refused}");
@@ -524,7 +529,7 @@ mod tests {
         batch.put(Tree::Meta, "half applied", b"x");
         let head = store.fenced.read().expect("unpoisoned").head.encode();
         store.trees.transact("leave something unflushed", &batch, head::KEY, Some(&head)).expect("commits");
-        let written = || fs::read(directory.path().join("state").join(DATABASE).join("db")).expect("there");
+        let written = || fs::read(directory.path().join("state").join("db").join("db")).expect("there");
         let before = written();
         store.close();
         drop(store);

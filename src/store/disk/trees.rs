@@ -1,11 +1,13 @@
 //! sled's trees, and the one transaction that changes them.
 
+use std::ops::RangeBounds;
 use std::path::Path;
 
 use sled::transaction::{ConflictableTransactionError, TransactionError, Transactional};
 
 use super::envelope;
 use super::error;
+use super::verify::TreeVerified;
 use crate::sync::StoreError;
 use crate::sync::ports::StoreErrorKind;
 
@@ -158,14 +160,15 @@ impl Trees {
         value.map(|value| Payload::check(tree, value)).transpose()
     }
 
-    /// Keys and payloads of `range`, in order.
+    /// Keys and payloads of `range`, in order. Ends after the first failure of the database itself, as sled would
+    /// repeat it for ever; a damaged value is one error, and the next value follows.
     pub(super) fn range<'a>(
         &'a self,
         tree: Tree,
-        range: impl std::ops::RangeBounds<Vec<u8>>,
-    ) -> impl DoubleEndedIterator<Item = Result<(sled::IVec, Payload), StoreError>> + 'a {
-        self.tree(tree).range(range).map(move |row| {
-            let (key, value) = row.map_err(|error| error::sled("read the state database", error))?;
+        range: impl RangeBounds<Vec<u8>>,
+    ) -> impl Iterator<Item = Result<(sled::IVec, Payload), StoreError>> + 'a {
+        until_failure(self.tree(tree).range(range)).map(move |row| {
+            let (key, value) = row?;
             Ok((key, Payload::check(tree, value)?))
         })
     }
@@ -174,10 +177,31 @@ impl Trees {
     pub(super) fn keys<'a>(
         &'a self,
         tree: Tree,
-        range: impl std::ops::RangeBounds<Vec<u8>>,
+        range: impl RangeBounds<Vec<u8>>,
     ) -> impl Iterator<Item = Result<sled::IVec, StoreError>> + 'a {
-        let keys = self.tree(tree).range(range).keys();
-        keys.map(|key| key.map_err(|error| error::sled("read the state database", error)))
+        until_failure(self.tree(tree).range(range).keys())
+    }
+
+    /// Reads every envelope of `tree`.
+    pub(super) fn verify(&self, tree: Tree) -> Result<TreeVerified, StoreError> {
+        let mut verified = TreeVerified { tree: tree.name(), values: 0, damaged: 0 };
+        for row in until_failure(self.tree(tree).iter()) {
+            let (_, value) = row?;
+            verified.values += 1;
+            verified.damaged += u64::from(envelope::open(&value).is_err());
+        }
+        Ok(verified)
+    }
+
+    /// Copies every value of `tree` as it is. Not in a transaction: nobody else may be at `target`.
+    pub(super) fn copy_into(&self, target: &Self, tree: Tree) -> Result<(), StoreError> {
+        let failed = |error| error::sled("copy the state database", error);
+        for row in until_failure(self.tree(tree).iter()) {
+            let (key, value) = row?;
+            Payload::check(tree, value.clone())?;
+            target.tree(tree).insert(key, value).map_err(failed)?;
+        }
+        Ok(())
     }
 
     /// Applies `batch` in one transaction, on condition that `guard` (a key of the meta tree) still holds `expected`:
@@ -220,6 +244,17 @@ impl Trees {
     fn tree(&self, tree: Tree) -> &sled::Tree {
         self.trees.get(tree as usize).expect("one sled tree is opened for each name")
     }
+}
+
+fn until_failure<T>(rows: impl Iterator<Item = sled::Result<T>>) -> impl Iterator<Item = Result<T, StoreError>> {
+    let mut failed = false;
+    rows.map_while(move |row| {
+        if failed {
+            return None;
+        }
+        failed = row.is_err();
+        Some(row.map_err(|error| error::sled("read the state database", error)))
+    })
 }
 
 /// A value whose envelope was checked.

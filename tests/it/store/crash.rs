@@ -10,11 +10,10 @@ use sierra_sync::sync::{RememberedKey, Seq};
 use super::changes::{bib, live, number, position, positions, quarantined, row, slice};
 use super::subject::StandingClock;
 
-/// A writing call of the port by its name.
-type Write = (&'static str, Box<dyn Fn(&dyn Store) -> Result<(), StoreError>>);
+type Write = Box<dyn Fn(&dyn Store) -> Result<(), StoreError>>;
 
 /// Every writing call of the port, each with an effect that [`everything`] shows.
-fn writes() -> Vec<Write> {
+fn writes() -> Vec<(&'static str, Write)> {
     vec![
         ("commit", Box::new(|store| store.commit(whole_slice()).map(drop))),
         ("raise_seq", Box::new(|store| store.raise_seq(Seq::MAX))),

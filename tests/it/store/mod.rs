@@ -1,4 +1,5 @@
 //! The stores: one conformance suite on both, a model, and what only sled has to prove.
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "what helps a test may fail it, as the test may")]
 
 mod blobs;
 mod changes;
@@ -12,3 +13,4 @@ mod model;
 mod private;
 mod raw;
 mod subject;
+mod upkeep;

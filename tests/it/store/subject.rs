@@ -80,6 +80,7 @@ impl Subject {
 }
 
 /// Runs `check` on a fresh store of each kind.
+#[expect(clippy::print_stdout, reason = "a test that fails has to say on which store")]
 pub(crate) fn each_store(check: impl Fn(&mut Subject)) {
     for mut subject in [Subject::memory(), Subject::sled()] {
         println!("on the {} store", subject.name);
