@@ -21,10 +21,10 @@ use output::Output;
 pub struct ConvertArgs {
     /// The form of the input.
     #[arg(long, value_name = "FORM")]
-    from: From,
+    from: SourceArg,
     /// The form of the output.
     #[arg(long, value_name = "FORM")]
-    to: To,
+    to: TargetArg,
     /// What to do about a record that cannot be read or does not fit the output form.
     #[arg(long, value_name = "WHAT", default_value = "stop")]
     on_error: OnErrorArg,
@@ -37,7 +37,7 @@ pub struct ConvertArgs {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum From {
+enum SourceArg {
     /// ISO 2709 (.mrc, .dat) in UTF-8.
     Iso2709,
     /// MARCXML.
@@ -50,7 +50,7 @@ enum From {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum To {
+enum TargetArg {
     /// ISO 2709 in UTF-8; refuses records over 99,999 bytes and fields over 9,999.
     Iso2709,
     /// A MARCXML collection, one record a line.
@@ -94,6 +94,18 @@ impl Outcome {
             Self::Io(_) => 74,
         }
     }
+
+    /// The counts, unless nothing was begun. After a failure of the output they tell what was handed over, not what
+    /// arrived.
+    #[must_use]
+    pub fn summary(&self) -> Option<&Summary> {
+        match self {
+            Self::Complete(summary) | Self::Incomplete(summary) | Self::Refused(summary) | Self::Io(summary) => {
+                Some(summary)
+            }
+            Self::Usage => None,
+        }
+    }
 }
 
 /// Runs the command with the process's own streams, talking on stderr and showing progress if that is a terminal.
@@ -130,23 +142,8 @@ fn run_beside(bar: &ProgressBar, args: &ConvertArgs, talk: &mut dyn Write) -> Ou
     let mut summary = Summary::default();
     let converted = convert(inputs(args, bar), output, &args.job(), &mut talk, &mut summary)
         .and_then(|output| output.publish().map_err(|source| ConvertError::Output { source }));
-    match converted {
-        Ok(()) => {}
-        Err(ConvertError::Output { source }) if source.kind() == io::ErrorKind::BrokenPipe => {
-            return Outcome::Complete(summary);
-        }
-        Err(error) => {
-            let hint = match &error {
-                ConvertError::Refused { .. } if args.on_error == OnErrorArg::Stop && summary.refused > 0 => {
-                    " (--on-error skip leaves such records out)"
-                }
-                _ => "",
-            };
-            talk.say(&format!("stopped: {error}{hint}"));
-            talk.say(&summary.to_string());
-            let is_refusal = matches!(error, ConvertError::Refused { .. });
-            return if is_refusal { Outcome::Refused(summary) } else { Outcome::Io(summary) };
-        }
+    if let Err(error) = converted {
+        return talk.explain(&error, args.on_error, summary);
     }
     talk.say(&summary.to_string());
     if summary.is_incomplete() { Outcome::Incomplete(summary) } else { Outcome::Complete(summary) }
@@ -156,15 +153,15 @@ impl ConvertArgs {
     fn job(&self) -> Job {
         Job {
             from: match self.from {
-                From::Iso2709 => Source::Marc(Format::Iso2709),
-                From::MarcXml => Source::Marc(Format::MarcXml),
-                From::MarcJson => Source::Marc(Format::MarcJson),
-                From::SierraJson => Source::SierraJson,
+                SourceArg::Iso2709 => Source::Marc(Format::Iso2709),
+                SourceArg::MarcXml => Source::Marc(Format::MarcXml),
+                SourceArg::MarcJson => Source::Marc(Format::MarcJson),
+                SourceArg::SierraJson => Source::SierraJson,
             },
             to: match self.to {
-                To::Iso2709 => Format::Iso2709,
-                To::MarcXml => Format::MarcXml,
-                To::MarcJson => Format::MarcJson,
+                TargetArg::Iso2709 => Format::Iso2709,
+                TargetArg::MarcXml => Format::MarcXml,
+                TargetArg::MarcJson => Format::MarcJson,
             },
             on_error: match self.on_error {
                 OnErrorArg::Stop => OnError::Stop,
@@ -229,6 +226,26 @@ impl Talk<'_> {
         let talk = &mut *self.talk;
         // Nothing can be done about a stderr that is gone.
         self.bar.suspend(|| writeln!(talk, "convert: {message}")).ok();
+    }
+
+    /// Says why a conversion ended early, and what that means.
+    fn explain(&mut self, error: &ConvertError, on_error: OnErrorArg, summary: Summary) -> Outcome {
+        match error {
+            // Whoever reads our output has had enough, which is nothing to talk about.
+            ConvertError::Output { source } if source.kind() == io::ErrorKind::BrokenPipe => {
+                return Outcome::Complete(summary);
+            }
+            ConvertError::Output { .. } | ConvertError::Input { .. } => {
+                self.say(&format!("stopped: {error}"));
+                return Outcome::Io(summary);
+            }
+            ConvertError::Refused { .. } => {}
+        }
+        let can_skip = on_error == OnErrorArg::Stop && summary.refused > 0;
+        let hint = if can_skip { " (--on-error skip leaves such records out)" } else { "" };
+        self.say(&format!("stopped: {error}{hint}"));
+        self.say(&summary.to_string());
+        Outcome::Refused(summary)
     }
 
     fn tell(&mut self, message: &str) {

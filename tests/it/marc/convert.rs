@@ -221,6 +221,14 @@ fn places_that_cannot_be_written_are_told_apart() {
     assert_eq!(desk.others(&[]), Vec::<String>::new());
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_is_told_and_nothing_is_said_to_be_written() {
+    let (outcome, talk) = told("iso2709", "marcxml", &[], Path::new("/dev/full"), &[&fixtures::path("records.mrc")]);
+    assert!(matches!(outcome, Outcome::Io(_)) && outcome.exit_code() == 74, "{outcome:?}");
+    assert!(talk.starts_with("convert: stopped: the output failed: ") && talk.lines().count() == 1, "{talk}");
+}
+
 #[cfg(unix)]
 #[test]
 fn a_link_stays_a_link_and_permissions_stay_as_they_were() {
