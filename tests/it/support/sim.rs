@@ -24,6 +24,9 @@ pub(crate) struct Sim {
     rig: Rig<SierraLibrary>,
 }
 
+/// Something that is done to the simulator before anything else happens.
+type Preparation = Box<dyn FnOnce(&mut Simulator)>;
+
 /// A simulation that is being described.
 pub(crate) struct Plan {
     seed: u64,
@@ -31,7 +34,7 @@ pub(crate) struct Plan {
     life: Life,
     faults: Vec<PlannedFault>,
     streams: Vec<Stream>,
-    prepare: Vec<Box<dyn FnOnce(&mut Simulator)>>,
+    prepare: Vec<Preparation>,
     page_size: u32,
 }
 
@@ -126,7 +129,9 @@ impl Plan {
         simulator.latency.base_ms = 50;
         simulator.world.live(self.life);
         self.prepare.into_iter().for_each(|prepare| prepare(&mut simulator));
-        self.faults.into_iter().for_each(|fault| drop(simulator.plan(fault)));
+        for fault in self.faults {
+            simulator.plan(fault);
+        }
         let canaries = simulator.world.canaries();
         let library = SierraLibrary::new(simulator, Arc::clone(&clock), self.seed);
         let mut rig = Rig::new(self.seed, library, clock, &self.streams);
