@@ -111,9 +111,7 @@ impl Inner {
         }
         // Looking for a thousand names in every long record would take most of a simulation's time.
         let is_looked_at = change.stream == Stream::Patrons || self.changes.len().is_multiple_of(37);
-        if is_looked_at
-            && let Err(violation) = holds_no_canary("a sink", &said_of(change), &self.canaries)
-        {
+        if is_looked_at && let Err(violation) = holds_no_canary("a sink", &said_of(change), &self.canaries) {
             self.violations.push(violation.to_string());
         }
     }

@@ -147,7 +147,7 @@ pub(crate) fn kind_of(stream: Stream) -> Kind {
 /// Every field that was delivered says what the library holds, but for those whose change alone is no change.
 fn fields_agree(stream: Stream, truth: &TrueRecord, held: &Holding) -> bool {
     let Some(members) = held.record.as_object() else { return false };
-    let truth: serde_json::Value = serde_json::from_str(&truth.json).expect("the simulator serves JSON");
+    let truth: serde_json::Value = serde_json::from_str(&truth.json).expect("the simulator tells valid JSON");
     members.iter().all(|(name, value)| match (name.as_str(), stream) {
         ("updatedDate" | "varFields" | "id", _) => true,
         ("fixedFields", Stream::Items) => fixed_fields_agree(value, &truth[name], &ITEM_IGNORE),
