@@ -34,8 +34,8 @@ pub struct Difference {
     pub only_sierras: BTreeMap<Tag, usize>,
 }
 
-/// Compares `record`, made by [`super::from_sierra`] with `settings`, with the `marc` key of the same entry
-/// (MARC-in-JSON). Sierra orders fields by group tag, so order says nothing; what [`super::from_sierra`] leaves out or
+/// Compares `record`, made by [`super::from_sierra()`] with `settings`, with the `marc` key of the same entry
+/// (MARC-in-JSON). Sierra orders fields by group tag, so order says nothing; what [`super::from_sierra()`] leaves out or
 /// moves by rule is no difference either: empty control fields, a status of `d`, and 001, 003 and 035 if the settings
 /// put Sierra's number into 001.
 #[must_use]
