@@ -198,6 +198,14 @@ mod tests {
     }
 
     #[test]
+    fn a_loss_in_an_event_has_three_keys_and_reads_back() {
+        let loss = Loss { kind: LossKind::TagInvalid, field: String::new(), detail: "tag \"?\"".into() };
+        let json = serde_json::json!({"kind": "tag-invalid", "field": "", "detail": "tag \"?\""});
+        assert_eq!(serde_json::to_value(&loss).unwrap(), json);
+        assert_eq!(serde_json::from_value::<Loss>(json).unwrap(), loss);
+    }
+
+    #[test]
     fn a_flood_of_losses_is_summed_up_instead_of_listed() {
         let mut losses = Losses::default();
         for _ in 0..MAX_LISTED + 7 {

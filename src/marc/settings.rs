@@ -37,3 +37,26 @@ pub enum OnIllegal {
     /// The record is not converted but set aside.
     Quarantine,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_section_takes_the_documented_words_and_no_others() {
+        let read = |text: &str| toml::from_str::<MarcSettings>(text).ok();
+        assert_eq!(read(""), Some(MarcSettings { control_number: ControlNumber::Keep, on_illegal: OnIllegal::Drop }));
+        for (words, control_number, on_illegal) in [
+            (["keep", "drop"], ControlNumber::Keep, OnIllegal::Drop),
+            (["sierra", "replace"], ControlNumber::Sierra, OnIllegal::Replace),
+            (["sierra", "quarantine"], ControlNumber::Sierra, OnIllegal::Quarantine),
+        ] {
+            let [number, illegal] = words;
+            let text = format!("control_number = \"{number}\"\non_illegal = \"{illegal}\"");
+            assert_eq!(read(&text), Some(MarcSettings { control_number, on_illegal }), "{text}");
+        }
+        for bad in ["control_number = \"Sierra\"", "on_illegal = \"ignore\"", "control = \"keep\""] {
+            assert_eq!(read(bad), None, "{bad}");
+        }
+    }
+}
