@@ -20,6 +20,7 @@ mod ledger;
 mod links;
 mod outbox;
 mod place;
+mod port;
 mod quarantine;
 mod remembered;
 mod salvage;
