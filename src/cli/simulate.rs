@@ -160,7 +160,8 @@ fn introduce(
          local_zone = \"{zone}\"\n\n[streams.bibs]\n[streams.items]\n\n[sinks.archive]\ntype = \"file\"\npath = \"./out\"\n"
     );
     for line in config.lines() {
-        writeln!(talk, "    {line}")?;
+        let indent = if line.is_empty() { "" } else { "    " };
+        writeln!(talk, "{indent}{line}")?;
     }
     writeln!(talk)?;
     if args.json {

@@ -165,13 +165,17 @@ pub(super) struct Fate {
 }
 
 impl World {
-    /// Lets the library live like this from now on.
+    /// Lets the library live like this from now on. One that is to stand still finishes its commits first: what was to
+    /// show late shows now, and a copy can be compared.
     pub fn live(&mut self, life: Life) {
         let mut rates = life;
         let planned = Event::ALL.into_iter().zip(rates.rates_mut()).filter(|(_, rate)| **rate > 0.0);
         let planned: Vec<_> = planned.map(|(event, rate)| (event, *rate)).collect();
         let coming = planned.into_iter().map(|(event, rate)| (self.next(self.true_now, rate), event, rate)).collect();
         self.fate = Fate { life, coming, night: life.night.and_then(|night| self.next_night(night)) };
+        if self.fate.coming.is_empty() && self.fate.night.is_none() {
+            self.show_all();
+        }
     }
 
     /// Lets everything happen that is due by `now`, each event at its own time.

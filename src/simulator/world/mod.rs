@@ -92,9 +92,18 @@ impl World {
     pub fn tick(&mut self, now: Timestamp) {
         self.happen_until(now);
         self.true_now = self.true_now.max(now);
-        self.bibs.lift_veils(self.true_now);
-        self.items.lift_veils(self.true_now);
-        self.patrons.lift_veils(self.true_now);
+        self.lift_veils(self.true_now);
+    }
+
+    /// Lets readers see at once whatever was committed to appear later.
+    pub fn show_all(&mut self) {
+        self.lift_veils(Timestamp::MAX);
+    }
+
+    fn lift_veils(&mut self, until: Timestamp) {
+        self.bibs.lift_veils(until);
+        self.items.lift_veils(until);
+        self.patrons.lift_veils(until);
     }
 
     /// The numbers of all live records of a kind, ascending.

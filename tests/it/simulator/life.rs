@@ -47,6 +47,18 @@ fn a_town_changes_deletes_and_adds_and_a_still_library_does_not() {
     assert!(changed.count() > 30, "edits");
 }
 
+/// The demo compares its copy once the library stands still; a commit that shows later would be missing from it.
+#[tokio::test(start_paused = true)]
+async fn a_library_that_is_to_stand_still_shows_all_it_has_committed() {
+    let simulator = small_library();
+    let client = Client::of(&simulator).await;
+    let bib = simulator.world(|world| world.visibly_after(SignedDuration::from_secs(25), World::create_bib));
+    simulator.world(|world| world.live(Life { uses: 1.0, ..Life::default() }));
+    assert_eq!(client.get(&format!("/bibs/{bib}")).await.0, 404);
+    simulator.world(|world| world.live(Life::default()));
+    assert_eq!(client.get(&format!("/bibs/{bib}")).await.0, 200);
+}
+
 /// BR-002: the nightly job stamps many records with one second, at the library's own hour.
 #[test]
 fn the_nightly_job_ties_stamps() {
