@@ -93,8 +93,7 @@ async fn lost_rows_of_the_ledger_are_read_again() {
     // Three days in which the service ran, and of which the ledger forgot everything but the last window.
     rig.library.with(|shelf| shelf.edit(BIBS, 1001));
     rig.watch.tolerate_holes();
-    let last =
-        rig.store.ledger(BIBS).expect("up").into_iter().rfind(|row| row.window().is_some()).expect("a window");
+    let last = rig.store.ledger(BIBS).expect("up").into_iter().rfind(|row| row.window().is_some()).expect("a window");
     let end = rig.now() + SignedDuration::from_hours(72);
     tokio::time::sleep(hours(72)).await;
     let span = Span::Time(Window::new(end - SignedDuration::from_mins(15), end).expect("a window"));
