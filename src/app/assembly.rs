@@ -163,7 +163,9 @@ impl Vitals for Assembly {
 pub(super) async fn open_store(config: &Config, clock: &SharedClock) -> anyhow::Result<(Arc<SledStore>, Arc<Policy>)> {
     let (settings, privacy, clock) = (config.store.clone(), config.privacy.clone(), Arc::clone(clock));
     let opening = tokio::task::spawn_blocking(move || {
-        let keyring = Arc::new(Keyring::of(&privacy, &settings.path).context("failed to read the privacy key")?);
+        let keyring = Arc::new(Keyring::of(&privacy, &settings.path).context(
+            "failed to read or make the privacy key; see that state.path is a directory that this user may write",
+        )?);
         let policy = Policy::new(&privacy, Arc::clone(&keyring)).context("failed to set up [privacy]")?;
         let store = SledStore::open(&settings, keyring, clock)
             .with_context(|| format!("failed to open the state in {}", settings.path.display()))?;

@@ -45,8 +45,9 @@ pub async fn run(args: DemoArgs, global: &Global) -> anyhow::Result<Exit> {
 
 fn page(report: &DemoReport) -> String {
     let DemoReport { live, deleted, compared, differences, requests, elapsed_seconds, .. } = report;
-    let verdict = if report.ok {
-        "The outputs agree with the library.".to_owned()
+    let verdict = if *differences == 0 {
+        let shown = if report.ok { "" } else { " But the breaker did not open, or nothing waited in the queue." };
+        format!("The outputs agree with the library.{shown}")
     } else {
         let examples: Vec<String> = report.examples.iter().map(|example| format!("\n  {example}")).collect();
         format!("The outputs DIFFER from the library in {differences} places:{}", examples.concat())

@@ -249,7 +249,8 @@ fn message(ended: &Ended<AttemptError>, around: &Surroundings<'_>, kind: SourceE
         SourceErrorKind::Narrow => format!("{endpoint}: this page always fails while others do not{last}"),
         SourceErrorKind::Exhausted => {
             let (sends, elapsed) = (ended.tally.sends, rounded(ended.tally.elapsed));
-            format!("{endpoint}: no good answer to {sends} requests within {elapsed:?}{last}")
+            let asked = if sends == 0 { String::new() } else { format!(" to {sends} requests") };
+            format!("{endpoint}: no good answer{asked} within {elapsed:?}{last}")
         }
     }
 }
@@ -266,6 +267,9 @@ fn hint(ended: &Ended<AttemptError>, endpoint: &str, kind: SourceErrorKind) -> S
             and not expired (Sierra Admin, Sierra API keys)"
                 .to_owned()
         }
+        SourceErrorKind::Exhausted if ended.status.is_none() => "see that sierra.base_url is right and that this \
+            machine reaches it; what is owed is asked for again on schedule"
+            .to_owned(),
         SourceErrorKind::Exhausted => "nothing to do at once: what is owed is asked for again on schedule; if it goes \
             on, look at Sierra's own health"
             .to_owned(),
@@ -273,14 +277,14 @@ fn hint(ended: &Ended<AttemptError>, endpoint: &str, kind: SourceErrorKind) -> S
             quota.share or lengthen the intervals, or ask the vendor for a larger grant"
             .to_owned(),
         SourceErrorKind::CircuitOpen => "nothing to do at once: a health check closes it as soon as Sierra is well; \
-            `sierra-sync status` shows when the next one is due, `sierra-sync breaker close --yes` does not wait for it"
+            `sierra-sync status` shows when the next one is due"
             .to_owned(),
         SourceErrorKind::Suspended => format!(
             "nothing to do at once: {endpoint} is probed by itself and goes on as soon as it answers; \
              `sierra-sync status` shows when"
         ),
         SourceErrorKind::Credentials => "check sierra.client_key and its secret, and that the key is enabled (Sierra \
-            Admin, Sierra API keys); then run `sierra-sync recover --yes`"
+            Admin, Sierra API keys); a changed secret is tried at once, the same one once an hour"
             .to_owned(),
         SourceErrorKind::Narrow => {
             "nothing to do: the page is asked for in smaller parts, and a record that cannot be \

@@ -186,7 +186,7 @@ pub(super) fn latch_closed(cause: LatchCause) {
         event = "credential_latch_closed",
         status_code,
         "Sierra refuses the API key: nothing is asked any more; check sierra.client_key, its secret and the key's \
-         state in Sierra Admin, then run `sierra-sync recover --yes`"
+         state in Sierra Admin; a changed secret is tried at once, the same one once an hour"
     );
 }
 

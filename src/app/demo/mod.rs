@@ -48,7 +48,7 @@ pub struct DemoPlan {
 pub struct DemoReport {
     /// Version of this shape: 1.
     pub schema: u32,
-    /// Whether both outputs agree with the library.
+    /// Whether both outputs agree with the library, and a script played to its end showed breaker and queue at work.
     pub ok: bool,
     /// Live bibs and items of the library at the end.
     pub live: usize,
@@ -106,9 +106,11 @@ pub async fn demo(plan: &DemoPlan, say: Arc<dyn Fn(&str) + Send + Sync>) -> anyh
     let requests = simulator.with(|simulator| simulator.journal.total());
     server.stop().await;
     assembly.keep_vitals()?;
+    // A script that was played to its end without these two has not shown what it is for.
+    let was_shown = played.steps_left > 0 || (played.breaker_opened && played.most_queued > 0);
     Ok(DemoReport {
         schema: 1,
-        ok: verdict.agrees(),
+        ok: verdict.agrees() && was_shown,
         live: verdict.live,
         deleted: verdict.deleted,
         compared: verdict.compared,

@@ -110,6 +110,10 @@ impl Play<'_> {
             if pause_at == Some(played.steps + 1) && !is_paused {
                 continue;
             }
+            // Sierra must not go down before something waits for the paused sink: that is what the scene is about.
+            if is_paused && steps.outage == Some(played.steps + 1) && played.most_queued == 0 {
+                continue;
+            }
             match self.simulator.with(|simulator| steps.script.step(simulator)) {
                 Progress::Done { say, step, of } => {
                     (self.say)(&format!("[{step}/{of}] {say}"));

@@ -189,8 +189,8 @@ impl Collection {
                 event = "sink_file_shortened",
                 path = %path.display(),
                 last_seq = commit.last.value(),
-                "a file of a sink is shorter than it was: records that were delivered are gone; reload the sink with \
-                 sierra-sync backfill bibs --sink <name> --force"
+                "a file of a sink is shorter than it was: records that were delivered are gone; \
+                 to have everything again, name a new state.path and a new sink path, and run `sierra-sync sync`"
             );
         }
         let (Some((whole, length)), Some(opened)) = (sound, told.opened) else {

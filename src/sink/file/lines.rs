@@ -237,8 +237,8 @@ fn examine(path: &Path, length: u64, known: FileEntry) -> Result<FileEntry, Sink
             event = "sink_file_shortened",
             path = %path.display(),
             missing_bytes = entry.bytes - length,
-            "a file of a sink is shorter than it was: lines that were delivered are gone; reload the sink with \
-             sierra-sync backfill <stream> --sink <name> --force"
+            "a file of a sink is shorter than it was: lines that were delivered are gone; to have everything \
+             again, name a new state.path and a new sink path, and run `sierra-sync sync`"
         );
         entry = FileEntry { bytes: 0, upserts: 0, deletes: 0, last_seq: None, ..entry };
     }

@@ -9,7 +9,8 @@ use crate::sync::StoreError;
 use crate::sync::ports::StoreErrorKind;
 
 /// What to do about damage; the same words everywhere, so that they can be searched for.
-const SET_ASIDE: &str = "stop the service and run `sierra-sync recover`, which sets the state aside and rebuilds it";
+const SET_ASIDE: &str =
+    "move the state directory away, name new sink paths, and run `sierra-sync sync`: it loads everything again";
 
 /// sled failed while doing `what`.
 pub(super) fn sled(what: &str, error: ::sled::Error) -> StoreError {

@@ -105,7 +105,7 @@ impl WalkError {
             Self::Looped => ("loop", "run `sierra-sync check`; if it goes on, report it to the vendor"),
             Self::Tripped(_) => (
                 "schema_change",
-                "look at `sierra-sync quarantine list`; Sierra's answers may have changed, an update may understand them",
+                "nothing was committed; Sierra's answers may have changed: compare one with the API's documentation, and report it",
             ),
             Self::Held(held) => (held.kind(), held.hint()),
             Self::Cancelled => ("interrupted", "run it again: it goes on where it was"),

@@ -232,7 +232,7 @@ impl SinkLane {
         }
         if !courier.refusals.on_batch(changes.len(), refused) {
             let message = format!("{refused} of {} changes were refused", changes.len());
-            let hint = "look at `sierra-sync quarantine list`, repair the sink, then resume it".into();
+            let hint = "the log names each refused change and why; repair the sink, then sync again".into();
             let error = SinkError { disposition: Disposition::Halt, message, hint, culprit: None, source: None };
             self.goes_down(courier, &error);
             progress.stopped = true;

@@ -163,7 +163,7 @@ fn overall(report: &StatusReport) -> (OverallState, String) {
         Some(names.collect::<Vec<_>>().join(", ")).filter(|names| !names.is_empty())
     };
     if report.token.state == TokenState::Latched {
-        let hint = "Sierra refuses the credential: put a valid secret in place, then run `sierra-sync recover`.";
+        let hint = "Sierra refuses the credential: put a valid secret in place; a changed one is tried at once, the same one once an hour.";
         return (OverallState::Failing, hint.into());
     }
     if let Some(names) = streams_in(&|stream| stream.state == StreamState::Stopped) {
@@ -177,7 +177,7 @@ fn overall(report: &StatusReport) -> (OverallState, String) {
     }
     let reload = report.sinks.iter().find(|(_, sink)| sink.state == SinkState::NeedsReload);
     if let Some((name, _)) = reload {
-        let message = format!("Sink {name} lost its place: run `sierra-sync backfill <stream> --sink {name} --force`.");
+        let message = format!("Sink {name} lost its place: name a new state.path and new sink paths, and sync again.");
         return (OverallState::Degraded, message);
     }
     if let Some(names) = streams_in(&|stream| !stream.gaps.is_empty()) {

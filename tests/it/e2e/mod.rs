@@ -1,1 +1,9 @@
-//! (stub)
+//! The real binary against the bundled simulator, over real loopback HTTP and in real time.
+
+mod bad_input;
+mod commands;
+mod demo;
+mod patrons;
+mod secrets;
+mod support;
+mod sync;

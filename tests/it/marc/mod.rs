@@ -6,4 +6,4 @@ mod fixtures;
 mod properties;
 mod real;
 mod strategies;
-mod strict_xml;
+pub(crate) mod strict_xml;

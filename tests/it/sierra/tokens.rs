@@ -159,7 +159,7 @@ async fn tokens_that_are_always_refused_close_the_latch() {
     assert!(kinds[2..].iter().all(|kind| *kind == SourceErrorKind::Credentials));
     assert_eq!(client.token_status().state, TokenState::Latched);
     let error = client.page(&query).await.expect_err("latched");
-    assert!(error.hint.contains("sierra-sync recover") && error.traffic.calls == 0, "{error:?}");
+    assert!(error.hint.contains("a changed secret is tried at once") && error.traffic.calls == 0, "{error:?}");
 
     // One trial an hour: one token call, and its token is refused once.
     sleep(minutes(60)).await;

@@ -1,0 +1,13 @@
+//! A library to serve, a site that follows it with the real binary, and what a consumer makes of the outputs.
+
+mod bench;
+mod library;
+mod outputs;
+mod run;
+mod site;
+mod truth;
+
+pub(super) use bench::Bench;
+pub(super) use library::Library;
+pub(super) use run::{Run, assert_valid, patiently};
+pub(super) use site::{SECRET, Site};
