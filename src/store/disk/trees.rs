@@ -2,6 +2,7 @@
 
 use std::ops::RangeBounds;
 use std::path::Path;
+use std::time::Duration;
 
 use sled::transaction::{ConflictableTransactionError, TransactionError, Transactional};
 
@@ -10,6 +11,12 @@ use super::error;
 use super::verify::TreeVerified;
 use crate::sync::StoreError;
 use crate::sync::ports::StoreErrorKind;
+
+/// A database that was just dropped gives its file up a moment later, in threads of its own. The state directory is
+/// ours by then ([`crate::store::StateLock`]), so a locked file can mean nothing else and is waited for: two seconds
+/// at most.
+const LOCK_TRIES: u32 = 200;
+const LOCK_PAUSE: Duration = Duration::from_millis(10);
 
 /// sled's segments. Whatever is longer than a quarter of one goes into a blob file, which sled neither syncs nor
 /// reclaims. Fixed when a store is made.
@@ -137,13 +144,20 @@ impl Trees {
     /// Opens or makes the database in `directory`. sled panics on some kinds of damage: callers contain that.
     pub(super) fn open(directory: &Path) -> Result<Self, StoreError> {
         let what = "open the state database";
-        let db = sled::Config::new()
+        let config = sled::Config::new()
             .path(directory)
             .segment_size(SEGMENT_BYTES)
             .cache_capacity(CACHE_BYTES)
-            .flush_every_ms(None)
-            .open()
-            .map_err(|error| error::sled(what, error))?;
+            .flush_every_ms(None);
+        let mut opened = config.open();
+        for _ in 0..LOCK_TRIES {
+            if !opened.as_ref().is_err_and(is_locked) {
+                break;
+            }
+            std::thread::park_timeout(LOCK_PAUSE);
+            opened = config.open();
+        }
+        let db = opened.map_err(|error| error::sled(what, error))?;
         let trees = Tree::ALL.into_iter().map(|tree| db.open_tree(tree.name()));
         let trees = trees.collect::<Result<_, _>>().map_err(|error| error::sled(what, error))?;
         Ok(Self { db, trees })
@@ -276,6 +290,11 @@ impl std::ops::Deref for Payload {
     fn deref(&self) -> &[u8] {
         self.0.get(envelope::OVERHEAD..).unwrap_or_default()
     }
+}
+
+/// Whether sled found its file locked. It says so in words alone (0.34.7, `config.rs`).
+fn is_locked(error: &sled::Error) -> bool {
+    matches!(error, sled::Error::Io(error) if error.to_string().contains("could not acquire lock"))
 }
 
 #[cfg(test)]

@@ -19,21 +19,8 @@ fn filled() -> tempfile::TempDir {
 }
 
 /// Opens what is in `state` and reads all of it: the answers, or the first error.
-///
-/// A sled that was just dropped gives its file up a moment later, in a thread of its own; until then an opening fails
-/// as if the disk had. That is waited for, within bounds.
 fn read(state: &Path) -> Result<Vec<String>, sierra_sync::sync::StoreError> {
-    let mut opened = child::open(state);
-    for _ in 0..500 {
-        match &opened {
-            Err(error) if error.kind == StoreErrorKind::Io => {
-                std::thread::park_timeout(std::time::Duration::from_millis(10));
-                opened = child::open(state);
-            }
-            _ => break,
-        }
-    }
-    raw::read_everything(&opened?).into_iter().collect()
+    raw::read_everything(&child::open(state)?).into_iter().collect()
 }
 
 #[test]
