@@ -10,7 +10,8 @@ use jiff::Timestamp;
 use crate::clock::{SharedClock, SystemClock};
 use crate::config::{Config, SinkConfig};
 use crate::failure::Disposition;
-use crate::privacy::{Keyring, Policy};
+use crate::privacy::{Absent, Keyring, Policy};
+use crate::record::Stream;
 use crate::resilience::breaker::{Breaker, BreakerObserver};
 use crate::resilience::line::Line;
 use crate::resilience::quota::{Patience, Quota};
@@ -19,7 +20,7 @@ use crate::sierra::{
     ClientParts, HttpTransport, SierraClient, install_crypto, read_breaker_snapshot, read_quota_snapshot,
 };
 use crate::sink;
-use crate::store::{DryRun, MemoryStore, SledStore};
+use crate::store::{self, DryRun, MemoryStore, SledStore};
 use crate::sync::engine::{Engine, EngineParts, StatusInputs, Vitals};
 use crate::sync::observer::SharedObserver;
 use crate::sync::ports::Snapshot;
@@ -90,7 +91,7 @@ impl Assembly {
     /// changed since the state was made.
     pub(super) async fn open(config: &Config, wishes: Wishes) -> anyhow::Result<Self> {
         let clock: SharedClock = Arc::new(SystemClock);
-        let (store, policy) = open_store(config, &clock).await?;
+        let (store, policy) = open_store(config, &clock, wishes.reach).await?;
         meaning::unchanged(config, store.as_ref())?;
         let store: Arc<dyn Store> = match wishes.reach {
             Reach::Everything => store,
@@ -159,17 +160,31 @@ impl Vitals for Assembly {
     }
 }
 
-/// Opens the store and the keys beside it.
-pub(super) async fn open_store(config: &Config, clock: &SharedClock) -> anyhow::Result<(Arc<SledStore>, Arc<Policy>)> {
+/// Opens the store and the keys beside it. Who only looks at a state that is not there yet makes none.
+async fn open_store(
+    config: &Config,
+    clock: &SharedClock,
+    reach: Reach,
+) -> anyhow::Result<(Arc<dyn Store>, Arc<Policy>)> {
     let (settings, privacy, clock) = (config.store.clone(), config.privacy.clone(), Arc::clone(clock));
+    let has_patrons = config.streams.iter().any(|settings| settings.stream == Stream::Patrons);
     let opening = tokio::task::spawn_blocking(move || {
-        let keyring = Arc::new(Keyring::of(&privacy, &settings.path).context(
+        let is_there = store::disk::is_there(&settings.path);
+        let absent = match reach {
+            _ if is_there && has_patrons => Absent::Refuse,
+            Reach::Everything => Absent::Make,
+            Reach::Pretend | Reach::Look => Absent::Forget,
+        };
+        let keyring = Arc::new(Keyring::of(&privacy, &settings.path, absent).context(
             "failed to read or make the privacy key; see that state.path is a directory that this user may write",
         )?);
         let policy = Policy::new(&privacy, Arc::clone(&keyring)).context("failed to set up [privacy]")?;
+        if !is_there && reach != Reach::Everything {
+            return Ok((Arc::new(MemoryStore::new(clock)) as Arc<dyn Store>, Arc::new(policy)));
+        }
         let store = SledStore::open(&settings, keyring, clock)
             .with_context(|| format!("failed to open the state in {}", settings.path.display()))?;
-        Ok((Arc::new(store), Arc::new(policy)))
+        Ok((Arc::new(store) as Arc<dyn Store>, Arc::new(policy)))
     });
     opening.await.context("failed to open the state")?
 }

@@ -28,7 +28,7 @@ pub struct Global {
     /// Overrides one key of the configuration, e.g. --set retry.cap=60s; may be repeated
     #[arg(long, global = true, value_name = "KEY=VALUE", value_parser = assignment)]
     pub set: Vec<(String, String)>,
-    /// Prints data as JSON
+    /// Prints data as JSON; for convert, whose data are records, the counts on stderr
     #[arg(long, global = true)]
     pub json: bool,
     /// How log lines on stderr are written

@@ -108,9 +108,9 @@ fn tell_config(config: &Config, warnings: &[Warning], tell: &mut Tell<'_>) {
 }
 
 async fn probe(config: &Config, ground: Ground, tell: &mut Tell<'_>) {
-    let is_reached = sierra::probe(config, ground.source.as_ref(), &ground.clock, tell).await;
-    if let Some(permissions) = ground.permissions.filter(|_| is_reached) {
-        roles::probe(config, &permissions, tell);
+    let refused = sierra::probe(config, ground.source.as_ref(), &ground.clock, tell).await;
+    if let (Some(permissions), Some(refused)) = (ground.permissions, refused) {
+        roles::probe(config, &permissions, &refused, tell);
     }
     for (name, sink) in ground.sinks {
         sinks::probe(&name, sink, tell).await;

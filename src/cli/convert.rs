@@ -9,6 +9,9 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
 
+use crate::cli::args::Global;
+use crate::cli::exit::Exit;
+use crate::cli::terminal;
 use crate::marc::convert::{ConvertError, Input, Job, Observer, OnError, Source, Summary, convert};
 use crate::marc::{Format, MarcSettings};
 use output::Output;
@@ -108,21 +111,36 @@ impl Outcome {
     }
 }
 
-/// Runs the command with the process's own streams, talking on stderr and showing progress if that is a terminal.
-pub fn run(args: &ConvertArgs) -> Outcome {
-    let bar = progress(args);
-    let outcome = run_beside(&bar, args, &mut io::stderr());
+/// Runs the command with the process's own streams, talking on stderr and showing progress if that is a terminal. With
+/// `--quiet` it says only what ended it; with `--json` its counts are one JSON object, the last line of stderr, since
+/// stdout may carry the records.
+pub fn run(args: &ConvertArgs, global: &Global) -> anyhow::Result<Exit> {
+    let bar = if global.quiet || global.json { ProgressBar::hidden() } else { progress(args) };
+    let how = if global.quiet || global.json { Wordiness::Failures } else { Wordiness::Everything };
+    let outcome = run_beside(&bar, args, &mut io::stderr(), how);
     bar.finish_and_clear();
-    outcome
+    if let Some(summary) = outcome.summary().filter(|_| global.json) {
+        terminal::talk(&serde_json::to_string(summary)?);
+    }
+    Ok(Exit::of_code(outcome.exit_code()).unwrap_or(Exit::StoreFailed))
+}
+
+/// How much is said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Wordiness {
+    /// Each record that is left out, and the counts.
+    Everything,
+    /// What kept the command from going on.
+    Failures,
 }
 
 /// Runs the command, talking on `talk` and showing no progress.
 pub fn run_with(args: &ConvertArgs, talk: &mut dyn Write) -> Outcome {
-    run_beside(&ProgressBar::hidden(), args, talk)
+    run_beside(&ProgressBar::hidden(), args, talk, Wordiness::Everything)
 }
 
-fn run_beside(bar: &ProgressBar, args: &ConvertArgs, talk: &mut dyn Write) -> Outcome {
-    let mut talk = Talk { bar, talk, lines: 0 };
+fn run_beside(bar: &ProgressBar, args: &ConvertArgs, talk: &mut dyn Write, how: Wordiness) -> Outcome {
+    let mut talk = Talk { bar, talk, lines: 0, how };
     if args.files.iter().filter(|file| is_stdin(file)).count() > 1 {
         talk.say("stdin (-) can be read only once");
         return Outcome::Usage;
@@ -145,7 +163,7 @@ fn run_beside(bar: &ProgressBar, args: &ConvertArgs, talk: &mut dyn Write) -> Ou
     if let Err(error) = converted {
         return talk.explain(&error, args.on_error, summary);
     }
-    talk.say(&summary.to_string());
+    talk.add(&summary.to_string());
     if summary.is_incomplete() { Outcome::Incomplete(summary) } else { Outcome::Complete(summary) }
 }
 
@@ -216,6 +234,7 @@ struct Talk<'a> {
     bar: &'a ProgressBar,
     talk: &'a mut dyn Write,
     lines: usize,
+    how: Wordiness,
 }
 
 /// How many refusals are told one by one.
@@ -226,6 +245,13 @@ impl Talk<'_> {
         let talk = &mut *self.talk;
         // Nothing can be done about a stderr that is gone.
         self.bar.suspend(|| writeln!(talk, "convert: {message}")).ok();
+    }
+
+    /// Says what is no failure, unless only those are wanted.
+    fn add(&mut self, message: &str) {
+        if self.how == Wordiness::Everything {
+            self.say(message);
+        }
     }
 
     /// Says why a conversion ended early, and what that means.
@@ -244,15 +270,15 @@ impl Talk<'_> {
         let can_skip = on_error == OnErrorArg::Stop && summary.refused > 0;
         let hint = if can_skip { " (--on-error skip leaves such records out)" } else { "" };
         self.say(&format!("stopped: {error}{hint}"));
-        self.say(&summary.to_string());
+        self.add(&summary.to_string());
         Outcome::Refused(summary)
     }
 
     fn tell(&mut self, message: &str) {
         self.lines += 1;
         match self.lines {
-            1..=MAX_TOLD => self.say(message),
-            line if line == MAX_TOLD + 1 => self.say("more of these are counted but not shown"),
+            1..=MAX_TOLD => self.add(message),
+            line if line == MAX_TOLD + 1 => self.add("more of these are counted but not shown"),
             _ => {}
         }
     }

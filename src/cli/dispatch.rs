@@ -94,7 +94,7 @@ fn run(arguments: Arguments) -> anyhow::Result<Exit> {
     match arguments.command {
         Command::Init(args) => init::run(&args, global),
         Command::Schema(args) => schema::run(&args),
-        Command::Convert(args) => Ok(Exit::of_code(convert::run(&args).exit_code()).unwrap_or(Exit::StoreFailed)),
+        Command::Convert(args) => convert::run(&args, global),
         Command::Demo(args) => block_on(demo::run(args, global)),
         Command::Check(args) => block_on(check::run(args, global)),
         Command::Sync(args) => block_on(sync::run(args, global)),

@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use crate::config::Problems;
+use crate::privacy::KeyFileError;
 use crate::sync::ports::{SinkError, SourceError, SourceErrorKind, StoreError, StoreErrorKind};
 
 /// How a command ended.
@@ -98,7 +99,7 @@ impl Exit {
         if let Some(error) = cause.downcast_ref::<SourceError>() {
             return Some(Self::of_source(error.kind));
         }
-        if cause.is::<std::io::Error>() {
+        if cause.is::<std::io::Error>() || cause.is::<KeyFileError>() {
             return Some(Self::StoreFailed);
         }
         cause.is::<SinkError>().then_some(Self::Unavailable)

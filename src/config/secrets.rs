@@ -35,11 +35,18 @@ pub(super) fn read(section: &mut Section<'_>, keys: &SecretKeys) -> Written<Secr
         Written::Absent => None,
         Written::Refused => return Written::Refused,
     };
+    let credentials = section.reading().environment.credentials();
     match of_environment(section, keys) {
         Written::Absent => {}
+        Written::Refused => {
+            // All problems are told at once: what is wrong with the file would come up next.
+            if let Some(Err(refusal)) = file.map(|path| read_file(&path, credentials)) {
+                section.refuse(keys.file, refusal.message, refusal.hint);
+            }
+            return Written::Refused;
+        }
         found => return found,
     }
-    let credentials = section.reading().environment.credentials();
     let credential = credentials.map(|directory| directory.join(section.key(keys.name).to_string()));
     let (path, key) = match (file, credential.filter(|path| path.exists())) {
         (Some(path), _) => (path, keys.file),
@@ -60,7 +67,7 @@ fn of_environment(section: &mut Section<'_>, keys: &SecretKeys) -> Written<Secre
     let Some(node) = section.unnamed(keys.name) else { return Written::Absent };
     let variable = section.key(keys.name).variable();
     let (message, hint) = match (&node.place, &node.value) {
-        (Place::Environment(_), Value::Untyped(text)) if text.is_empty() => return Written::Absent,
+        (Place::Environment(_), Value::Untyped(text)) if text.trim().is_empty() => return Written::Absent,
         (Place::Environment(_), Value::Untyped(text)) => return Written::Good(Secret::new(text.clone())),
         (Place::Environment(_), _) => ("a table does not fit here", format!("set {variable} to the secret itself")),
         (Place::Flag, _) => (
@@ -106,7 +113,7 @@ fn read_file(path: &Path, credentials: Option<&PathBuf>) -> Result<Secret, Refus
     let mut text = String::new();
     file.take(MAX_BYTES).read_to_string(&mut text).map_err(unreadable)?;
     let secret = text.strip_suffix('\n').map(|text| text.strip_suffix('\r').unwrap_or(text)).unwrap_or(&text);
-    if secret.is_empty() {
+    if secret.trim().is_empty() {
         return Err(Refusal { message: format!("{shown} is empty"), hint: "write the secret into it".to_owned() });
     }
     if secret.contains(['\n', '\r']) {

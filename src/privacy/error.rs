@@ -23,6 +23,16 @@ pub enum KeyFileError {
         #[source]
         source: std::io::Error,
     },
+    /// It is not there, and what it made is.
+    #[error(
+        "use the key file {}: it is gone, and patrons were given pseudonyms with it; restore it from a backup, or name \
+         a new state.path and new sink paths to load everything under a new key",
+        path.display()
+    )]
+    Gone {
+        /// The file.
+        path: PathBuf,
+    },
     /// Others than its owner may read or write it.
     #[error("use the key file {}: its mode is {mode:04o}, so others can get at it; run chmod 600 on it", path.display())]
     Exposed {

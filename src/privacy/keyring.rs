@@ -22,6 +22,17 @@ pub struct Keyring {
     older: Vec<DerivedKeys>,
 }
 
+/// What becomes of a key file that nobody configured and that is not there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Absent {
+    /// It is made: nothing was sealed or hashed yet.
+    Make,
+    /// It is missed: pseudonyms that were given would change.
+    Refuse,
+    /// A key of the moment stands in for it, and nothing is written: for commands that only look.
+    Forget,
+}
+
 /// Names a key without telling it: derived from it one-way. Kept beside what the key made, so that a rotation is
 /// noticed.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -37,15 +48,25 @@ pub(in crate::privacy) struct DerivedKeys {
 }
 
 impl Keyring {
-    /// The keyring that `settings` name; when they name none, the one below the state directory, made on first use.
+    /// The keyring that `settings` name; when they name none, the one below the state directory. `absent` is what
+    /// becomes of that one when it is not there.
     ///
     /// # Errors
     /// When the key file cannot be used. A configured file must exist: a new key in its place would silently change
     /// every pseudonym.
-    pub fn of(settings: &PrivacySettings, state: &Path) -> Result<Self, KeyFileError> {
-        match &settings.key_file {
-            Some(path) => Self::load(path),
-            None => Self::load_or_create(&state.join(DEFAULT_FILE)),
+    pub fn of(settings: &PrivacySettings, state: &Path, absent: Absent) -> Result<Self, KeyFileError> {
+        let path = match &settings.key_file {
+            Some(path) => return Self::load(path),
+            None => state.join(DEFAULT_FILE),
+        };
+        match absent {
+            Absent::Make => Self::load_or_create(&path),
+            Absent::Refuse if !path.exists() => Err(KeyFileError::Gone { path }),
+            Absent::Forget if !path.exists() => {
+                let key = Zeroizing::new(seed::key_material());
+                Ok(Self { newest: DerivedKeys::of(&key), older: Vec::new() })
+            }
+            Absent::Refuse | Absent::Forget => Self::load(&path),
         }
     }
 
@@ -291,10 +312,17 @@ mod tests {
             item_var_keep: Vec::new(),
             patron_fields: std::collections::BTreeMap::new(),
         };
-        assert!(matches!(Keyring::of(&settings, directory.path()), Err(KeyFileError::Read { .. })));
+        assert!(matches!(Keyring::of(&settings, directory.path(), Absent::Make), Err(KeyFileError::Read { .. })));
         settings.key_file = None;
-        Keyring::of(&settings, directory.path()).unwrap();
-        assert!(directory.path().join("keys/privacy.keys").exists());
+        let refused = Keyring::of(&settings, directory.path(), Absent::Refuse).unwrap_err();
+        assert!(matches!(&refused, KeyFileError::Gone { path } if path.ends_with(DEFAULT_FILE)), "{refused}");
+        Keyring::of(&settings, directory.path(), Absent::Forget).unwrap();
+        assert!(!directory.path().join(DEFAULT_FILE).exists());
+        let made = Keyring::of(&settings, directory.path(), Absent::Make).unwrap();
+        assert!(directory.path().join(DEFAULT_FILE).exists());
+        for absent in [Absent::Make, Absent::Refuse, Absent::Forget] {
+            assert_eq!(Keyring::of(&settings, directory.path(), absent).unwrap().newest(), made.newest());
+        }
     }
 
     #[test]

@@ -19,7 +19,7 @@ mod sealing;
 pub mod settings;
 
 pub use error::{KeyFileError, PolicyError, SealError};
-pub use keyring::{KeyId, Keyring};
+pub use keyring::{Absent, KeyId, Keyring};
 pub use marc_drop::MarcDrop;
 pub use masked::Masked;
 pub use policy::Policy;

@@ -249,8 +249,11 @@ fn message(ended: &Ended<AttemptError>, around: &Surroundings<'_>, kind: SourceE
         SourceErrorKind::Narrow => format!("{endpoint}: this page always fails while others do not{last}"),
         SourceErrorKind::Exhausted => {
             let (sends, elapsed) = (ended.tally.sends, rounded(ended.tally.elapsed));
-            let asked = if sends == 0 { String::new() } else { format!(" to {sends} requests") };
-            format!("{endpoint}: no good answer{asked} within {elapsed:?}{last}")
+            match sends {
+                0 => format!("{endpoint}: no request could be sent within {elapsed:?}{last}"),
+                1 => format!("{endpoint}: no good answer to 1 request within {elapsed:?}{last}"),
+                _ => format!("{endpoint}: no good answer to {sends} requests within {elapsed:?}{last}"),
+            }
         }
     }
 }

@@ -6,14 +6,15 @@ use crate::config::Config;
 use crate::record::Stream;
 
 /// Compares `permissions`, such as `Bibs_List` and `Items_Read` (sierra-api.md §1.4), with the streams that are on.
-pub(super) fn probe(config: &Config, permissions: &[String], tell: &mut Tell<'_>) {
+/// `refused` are those that Sierra did not let the key read.
+pub(super) fn probe(config: &Config, permissions: &[String], refused: &[Stream], tell: &mut Tell<'_>) {
     let streams: Vec<Stream> = config.streams.iter().map(|settings| settings.stream).collect();
-    for line in lines(&streams, permissions) {
+    for line in lines(&streams, permissions, refused) {
         tell.line(&line);
     }
 }
 
-fn lines(streams: &[Stream], permissions: &[String]) -> Vec<ProbeLine> {
+fn lines(streams: &[Stream], permissions: &[String], refused: &[Stream]) -> Vec<ProbeLine> {
     let missing: Vec<&str> =
         streams.iter().copied().filter(|stream| !may_read(*stream, permissions)).map(role).collect();
     if !missing.is_empty() {
@@ -21,6 +22,13 @@ fn lines(streams: &[Stream], permissions: &[String]) -> Vec<ProbeLine> {
         let hint =
             format!("ask the vendor, or whoever keeps your API keys, to tick {} for this key", missing.join(" and "));
         return vec![ProbeLine::bad("roles", message, Some(hint), Exit::Credentials)];
+    }
+    if !refused.is_empty() {
+        let names: Vec<&str> = refused.iter().copied().map(Stream::name).collect();
+        let message = format!("the token lists what {} needs, yet Sierra refused to serve it", names.join(" and "));
+        let hint = "ask whoever keeps your API keys whether this key is limited to other addresses, locations or \
+                    versions of the API";
+        return vec![ProbeLine::bad("roles", message, Some(hint.to_owned()), Exit::Credentials)];
     }
     let unneeded: Vec<&str> =
         permissions.iter().map(String::as_str).filter(|permission| !is_reading(permission)).collect();
@@ -65,7 +73,15 @@ mod tests {
 
     fn of(permissions: &[&str]) -> ProbeLine {
         let permissions: Vec<String> = permissions.iter().map(|permission| (*permission).to_owned()).collect();
-        lines(&[Stream::Bibs, Stream::Items], &permissions).remove(0)
+        lines(&[Stream::Bibs, Stream::Items], &permissions, &[]).remove(0)
+    }
+
+    #[test]
+    fn a_key_that_is_refused_in_spite_of_its_roles_is_not_called_well() {
+        let permissions = ["Bibs_List".to_owned(), "Items_Read".to_owned()];
+        let line = lines(&[Stream::Bibs, Stream::Items], &permissions, &[Stream::Items]).remove(0);
+        assert_eq!((line.ok, line.exit), (false, Exit::Credentials));
+        assert!(line.message.contains("what items needs"), "{}", line.message);
     }
 
     #[test]

@@ -12,14 +12,19 @@ use super::{ProbeLine, Tell};
 /// Clocks further apart than this are worth a note. Sierra's clock decides either way.
 const NOTED_OFFSET_SECONDS: u64 = 60;
 
-/// Probes Sierra with a handful of small calls. Returns whether it could be reached: if not, nothing else is asked,
-/// since every answer would be the same.
-pub(super) async fn probe(config: &Config, source: &dyn Source, clock: &SharedClock, tell: &mut Tell<'_>) -> bool {
+/// Probes Sierra with a handful of small calls. Returns the streams that the key may not read; `None` when Sierra could
+/// not be reached: nothing else is asked then, since every answer would be the same.
+pub(super) async fn probe(
+    config: &Config,
+    source: &dyn Source,
+    clock: &SharedClock,
+    tell: &mut Tell<'_>,
+) -> Option<Vec<Stream>> {
     let pulse = match source.pulse().await {
         Ok(pulse) => pulse,
         Err(error) => {
             tell.line(&failed("token", &error));
-            return false;
+            return None;
         }
     };
     tell.line(&ProbeLine::good("token", format!("granted at {}", config.sierra.base_url)));
@@ -30,11 +35,15 @@ pub(super) async fn probe(config: &Config, source: &dyn Source, clock: &SharedCl
         }
         Some(date) => offset(date.duration_since(clock.now()).as_secs()),
     });
+    let mut refused = Vec::new();
     for settings in &config.streams {
         let line = stream(settings, source).await;
+        if line.exit == Exit::Credentials {
+            refused.push(settings.stream);
+        }
         tell.line(&line);
     }
-    true
+    Some(refused)
 }
 
 fn offset(seconds: i64) -> ProbeLine {
@@ -148,7 +157,7 @@ mod tests {
         }
     }
 
-    async fn probed(source: &Scripted) -> (Vec<ProbeLine>, bool) {
+    async fn probed(source: &Scripted) -> (Vec<ProbeLine>, Option<Vec<Stream>>) {
         let file = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/config/minimal.toml");
         let environment = Environment::from_iter([("SIERRA_SYNC__SIERRA__CLIENT_SECRET", "secret")]);
         let (config, _) = load(Some(file.as_ref()), &environment, &[]).expect("it is valid");
@@ -159,9 +168,9 @@ mod tests {
             Ok(())
         };
         let mut tell = Tell { print: Box::new(print), exits: Vec::new(), broken: None };
-        let is_reached = probe(&config, source, &clock, &mut tell).await;
+        let refused = probe(&config, source, &clock, &mut tell).await;
         drop(tell);
-        (lines, is_reached)
+        (lines, refused)
     }
 
     fn scripted(page: Result<Vec<u64>, SourceErrorKind>) -> Scripted {
@@ -171,14 +180,15 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn refused_credentials_end_the_probes_with_their_own_code() {
         let source = Scripted { pulse: Err(SourceErrorKind::Credentials), ..scripted(Ok(Vec::new())) };
-        let (lines, is_reached) = probed(&source).await;
-        assert_eq!((lines.len(), lines[0].ok, lines[0].exit, is_reached), (1, false, Exit::Credentials, false));
+        let (lines, refused) = probed(&source).await;
+        assert_eq!((lines.len(), lines[0].ok, lines[0].exit, refused), (1, false, Exit::Credentials, None));
         assert!(source.asked.into_inner().expect("nobody panicked").is_empty());
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_stream_that_is_closed_to_the_key_says_what_to_ask_for() {
-        let (lines, _) = probed(&scripted(Err(SourceErrorKind::Stopped))).await;
+        let (lines, refused) = probed(&scripted(Err(SourceErrorKind::Stopped))).await;
+        assert_eq!(refused, Some(vec![Stream::Bibs]));
         let line = lines.last().expect("one of the stream");
         assert_eq!((line.probe.as_str(), line.ok, line.exit), ("stream bibs", false, Exit::Credentials));
         assert_eq!(line.hint.as_deref(), Some("ask for the role"));
@@ -187,8 +197,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn paging_is_tried_with_two_small_calls_from_record_to_record() {
         let source = scripted(Ok(vec![100_001]));
-        let (lines, is_reached) = probed(&source).await;
-        assert!(is_reached && lines.iter().all(|line| line.ok));
+        let (lines, refused) = probed(&source).await;
+        assert!(refused == Some(Vec::new()) && lines.iter().all(|line| line.ok));
         let asked = source.asked.into_inner().expect("nobody panicked");
         assert_eq!(asked, [(Stream::Bibs, None, 1), (Stream::Bibs, Some(100_001), 2)]);
         assert!(lines.last().is_some_and(|line| line.message.contains("2 of the first 3 records cannot be decoded")));

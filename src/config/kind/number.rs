@@ -51,8 +51,13 @@ impl Kind for NumberIn {
             Value::Untyped(text) => text.trim().to_owned(),
             _ => return Err(Wrong::kind(value, &hint)),
         };
-        let number = text.parse().ok().filter(|number| self.0.contains(number));
-        number.ok_or_else(|| Wrong::text(&text, format!("{} is out of range", shown(&text).trim_matches('"')), hint))
+        let Ok(number) = text.parse() else {
+            return Err(Wrong::text(&text, format!("{} is not a number", shown(&text)), hint));
+        };
+        if self.0.contains(&number) {
+            return Ok(number);
+        }
+        Err(Wrong::text(&text, format!("{} is out of range", shown(&text).trim_matches('"')), hint))
     }
 
     fn schema(&self) -> serde_json::Value {
@@ -61,5 +66,22 @@ impl Kind for NumberIn {
 
     fn literal(&self, default: &str) -> serde_json::Value {
         default.parse::<f64>().map_or(serde_json::Value::Null, |number| json!(number))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(value: &Value) -> String {
+        NumberIn(0.01..=1.0).read(value).unwrap_err().remove(0).message
+    }
+
+    #[test]
+    fn what_is_no_number_is_called_so_and_not_out_of_range() {
+        assert_eq!(message(&Value::Untyped("abc".to_owned())), r#""abc" is not a number"#);
+        assert_eq!(message(&Value::Untyped("1.5".to_owned())), "1.5 is out of range");
+        assert_eq!(message(&Value::Untyped("NaN".to_owned())), "NaN is out of range");
+        assert_eq!(NumberIn(0.01..=1.0).read(&Value::Untyped(" 0.9 ".to_owned())), Ok(0.9));
     }
 }

@@ -31,7 +31,7 @@ mod trees;
 mod verify;
 
 pub use compact::{Compacted, compact};
-pub use place::set_aside;
+pub use place::{is_there, set_aside};
 pub use salvage::{Salvaged, salvage};
 pub use store::SledStore;
 pub use verify::{TreeVerified, Verified};

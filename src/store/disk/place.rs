@@ -30,6 +30,12 @@ pub(super) fn in_use(state: &Path) -> Result<PathBuf, StoreError> {
     Ok(database)
 }
 
+/// Whether there is a database below `state`. Touches nothing.
+#[must_use]
+pub fn is_there(state: &Path) -> bool {
+    state.join(IN_USE).exists() || state.join(BEFORE_COMPACTION).exists()
+}
+
 /// Moves the database out of the way, so that the next opening makes a new one; gives where it lies now. For a store
 /// that will not open: nothing of it is deleted. `None` when there is no database.
 ///

@@ -51,3 +51,34 @@ fn stderr_is_flat_json_lines_when_asked_for() {
         lines.iter().all(|line| line.as_object().is_some_and(|line| line.values().all(|value| !value.is_object())))
     );
 }
+
+#[test]
+fn status_makes_no_state_where_there_is_none() {
+    let bench = Bench::configured();
+    let run = bench.run(&["status", "--json"]);
+    assert_eq!(run.code, 0, "{run:?}");
+    let message = &run.json_lines()[0]["message"];
+    assert_eq!(message, "Nothing was synced yet into ./state: run `sierra-sync sync`.");
+    let left: Vec<_> =
+        fs::read_dir(bench.path()).expect("readable").map(|entry| entry.expect("readable").path()).collect();
+    assert_eq!(left, [bench.path().join("sierra-sync.toml")]);
+}
+
+const BAD_AND_GOOD: &str = r#"[{"fields":7},{"leader":"00000nam a2200000   4500","fields":[{"001":"b1"}]}]"#;
+
+#[test]
+fn convert_counts_in_json_and_is_quiet_when_told_to() {
+    let bench = Bench::new();
+    let records = bench.write("records.json", BAD_AND_GOOD);
+    let arguments = ["convert", "--from", "marc-json", "--to", "marcxml", "--on-error", "skip"];
+    let run = |more: &[&str]| bench.run(&[&arguments, more, &[records.to_str().expect("text")]].concat());
+
+    let (talkative, quiet, json) = (run(&[]), run(&["--quiet"]), run(&["--json"]));
+    assert!(talkative.stdout == quiet.stdout && quiet.stdout == json.stdout, "the records are the same");
+    assert!(talkative.stdout.contains("<controlfield tag=\"001\">b1</controlfield>"), "{talkative:?}");
+    assert!(talkative.stderr.contains("2 read = 1 written + 1 refused"), "{talkative:?}");
+    assert_eq!(quiet.stderr, "");
+    let counts: serde_json::Value = serde_json::from_str(&json.stderr).expect("one object");
+    assert_eq!((&counts["read"], &counts["written"], &counts["refused"]), (&2.into(), &1.into(), &1.into()));
+    assert_eq!((talkative.code, quiet.code, json.code), (3, 3, 3));
+}

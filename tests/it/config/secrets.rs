@@ -75,6 +75,7 @@ fn files_that_hold_no_secret_are_refused() {
     };
     assert!(with(b"").contains("is empty"));
     assert!(with(b"\n").contains("is empty"));
+    assert!(with(b" \t \n").contains("is empty"));
     assert!(with(b"one\ntwo\n").contains("has more than one line"));
     assert!(with(&[0xff]).contains("it is not UTF-8 text"));
     assert!(with(&vec![b'x'; 1 << 17]).contains("is too large for a secret"));
@@ -112,4 +113,14 @@ fn debug_output_of_a_configuration_shows_no_secret() {
         .config();
     assert!(config.ops.token.is_some());
     assert!(!format!("{config:?}").contains(CANARY));
+}
+
+/// All problems are told at once.
+#[test]
+fn a_missing_file_is_told_beside_a_secret_that_stands_in_the_configuration() {
+    let text = minimal_with("").replace("[sierra]", "[sierra]\nclient_secret = \"x\"\nclient_secret_file = \"./gone\"");
+    let problems = Load::without_secret(&text).problems();
+    assert_eq!(problems.len(), 2, "{problems:?}");
+    assert!(problems[0].contains("sierra.client_secret: a secret does not belong in this file"), "{problems:?}");
+    assert!(problems[1].contains("sierra.client_secret_file: the file it names cannot be read"), "{problems:?}");
 }

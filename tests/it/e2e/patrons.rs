@@ -96,3 +96,22 @@ fn nobody_can_be_recognised_in_outputs_logs_and_state() {
     let status = site.bench.run(&["status", "--json", "--log", "trace"]).ends(0);
     assert_private(&site, &[first, second, third, status]);
 }
+
+/// Without the key that made them, every pseudonym would change and nobody be told.
+#[test]
+fn a_privacy_key_that_is_gone_is_missed_before_anything_is_done() {
+    let site = site();
+    site.sync(&[]).ends(0);
+    let key = site.bench.path("state/keys/privacy.keys");
+    let content = std::fs::read(&key).unwrap();
+    std::fs::remove_file(&key).unwrap();
+    let before = site.bench.files("lines");
+    site.sync(&[])
+        .ends(74)
+        .complains("it is gone, and patrons were given pseudonyms with it; restore it from a backup");
+    assert!(site.bench.files("lines") == before, "something was delivered");
+    assert!(!key.exists());
+    std::fs::write(&key, content).unwrap();
+    std::fs::set_permissions(&key, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    assert_eq!(site.sync_well()["streams"]["patrons"]["changed"], 0);
+}
