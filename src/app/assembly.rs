@@ -20,7 +20,7 @@ use crate::sierra::{
     ClientParts, HttpTransport, SierraClient, install_crypto, read_breaker_snapshot, read_quota_snapshot,
 };
 use crate::sink;
-use crate::store::{self, DryRun, MemoryStore, SledStore};
+use crate::store::{self, DryRun, MemoryStore, SledStore, StateLock};
 use crate::sync::engine::{Engine, EngineParts, StatusInputs, Vitals};
 use crate::sync::observer::SharedObserver;
 use crate::sync::ports::Snapshot;
@@ -40,6 +40,8 @@ pub(super) struct Assembly {
     pub(super) client: Arc<SierraClient>,
     /// The durable memory.
     pub(super) store: Arc<dyn Store>,
+    /// The store on the disk, when there is one: it holds the lock of the state.
+    held: Option<Arc<SledStore>>,
     started: Timestamp,
     stale_after: std::time::Duration,
 }
@@ -91,7 +93,7 @@ impl Assembly {
     /// changed since the state was made.
     pub(super) async fn open(config: &Config, wishes: Wishes) -> anyhow::Result<Self> {
         let clock: SharedClock = Arc::new(SystemClock);
-        let (store, policy) = open_store(config, &clock, wishes.reach).await?;
+        let Opened { store, held, policy } = open_store(config, &clock, wishes.reach).await?;
         meaning::unchanged(config, store.as_ref())?;
         let store: Arc<dyn Store> = match wishes.reach {
             Reach::Everything => store,
@@ -118,7 +120,12 @@ impl Assembly {
             observer: wishes.observer,
         })
         .await?;
-        Ok(Self { engine, client, store, started: clock.now(), stale_after: config.alerts.stale_after })
+        Ok(Self { engine, client, store, held, started: clock.now(), stale_after: config.alerts.stale_after })
+    }
+
+    /// The lock of the state, when this process holds one.
+    pub(super) fn lock(&self) -> Option<&StateLock> {
+        self.held.as_ref().map(|store| store.lock())
     }
 
     /// The status of everything. `serving` is whether a service runs, rather than a command that ends.
@@ -160,12 +167,18 @@ impl Vitals for Assembly {
     }
 }
 
+/// What is opened first.
+pub(super) struct Opened {
+    /// The durable memory.
+    pub(super) store: Arc<dyn Store>,
+    /// The same, when it is on the disk.
+    pub(super) held: Option<Arc<SledStore>>,
+    /// What may leave about people.
+    pub(super) policy: Arc<Policy>,
+}
+
 /// Opens the store and the keys beside it. Who only looks at a state that is not there yet makes none.
-async fn open_store(
-    config: &Config,
-    clock: &SharedClock,
-    reach: Reach,
-) -> anyhow::Result<(Arc<dyn Store>, Arc<Policy>)> {
+pub(super) async fn open_store(config: &Config, clock: &SharedClock, reach: Reach) -> anyhow::Result<Opened> {
     let (settings, privacy, clock) = (config.store.clone(), config.privacy.clone(), Arc::clone(clock));
     let has_patrons = config.streams.iter().any(|settings| settings.stream == Stream::Patrons);
     let opening = tokio::task::spawn_blocking(move || {
@@ -179,12 +192,14 @@ async fn open_store(
             "failed to read or make the privacy key; see that state.path is a directory that this user may write",
         )?);
         let policy = Policy::new(&privacy, Arc::clone(&keyring)).context("failed to set up [privacy]")?;
+        let policy = Arc::new(policy);
         if !is_there && reach != Reach::Everything {
-            return Ok((Arc::new(MemoryStore::new(clock)) as Arc<dyn Store>, Arc::new(policy)));
+            return Ok(Opened { store: Arc::new(MemoryStore::new(clock)), held: None, policy });
         }
         let store = SledStore::open(&settings, keyring, clock)
             .with_context(|| format!("failed to open the state in {}", settings.path.display()))?;
-        Ok((Arc::new(store) as Arc<dyn Store>, Arc::new(policy)))
+        let store = Arc::new(store);
+        Ok(Opened { store: Arc::clone(&store) as Arc<dyn Store>, held: Some(store), policy })
     });
     opening.await.context("failed to open the state")?
 }

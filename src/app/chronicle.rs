@@ -89,6 +89,15 @@ impl Observer for Chronicle {
                     "lost its place because its backlog filled the outbox; it must be loaded again"
                 );
             }
+            Event::TaskPanicked { task, restarts } => {
+                metric::task_restarted(task);
+                tracing::error!(
+                    event = "task_restarted",
+                    task,
+                    restarts,
+                    "this task met a defect and is started again; please report the place logged before"
+                );
+            }
         }
     }
 }

@@ -6,13 +6,18 @@ mod assembly;
 mod check;
 mod chronicle;
 mod demo;
+mod desk;
 mod gauges;
 mod meaning;
 mod observatory;
 mod pass;
+mod progress;
+mod run;
 mod status;
+mod systemd;
 
 pub use check::ground;
 pub use demo::{DemoPlan, DemoReport, demo};
 pub use pass::sync;
+pub use run::{LoadConfig, run};
 pub use status::status;

@@ -1,5 +1,7 @@
 //! `sync`: one pass over every stream, delivered until the sinks are drained.
 
+use std::sync::Arc;
+
 use tokio_util::sync::CancellationToken;
 
 use crate::cli::sync::SyncArgs;
@@ -9,6 +11,7 @@ use crate::sync::engine::SyncOptions;
 use crate::sync::report::PassSummary;
 
 use super::assembly::{Assembly, Reach, Wishes};
+use super::desk::OpenDesk;
 
 /// Runs one pass and drains every sink that is neither paused nor detached. SIGTERM and SIGINT end it early, without
 /// a page that would have to be fetched again.
@@ -18,7 +21,8 @@ use super::assembly::{Assembly, Reach, Wishes};
 pub async fn sync(config: Config, args: &SyncArgs) -> anyhow::Result<PassSummary> {
     let patience = if args.wait { Patience::endless() } else { Patience::default() };
     let reach = if args.dry_run { Reach::Pretend } else { Reach::Everything };
-    let assembly = Assembly::open(&config, Wishes { patience, reach, ..Wishes::usual() }).await?;
+    let assembly = Arc::new(Assembly::open(&config, Wishes { patience, reach, ..Wishes::usual() }).await?);
+    let desk = if args.dry_run { None } else { OpenDesk::open(&config, &assembly, false) };
     let options =
         SyncOptions { streams: args.streams.iter().map(|name| (*name).into()).collect(), wait_for_quota: args.wait };
     let cancel = CancellationToken::new();
@@ -38,6 +42,9 @@ pub async fn sync(config: Config, args: &SyncArgs) -> anyhow::Result<PassSummary
         }
     }
     assembly.keep_vitals()?;
+    if let Some(desk) = desk {
+        desk.close().await;
+    }
     Ok(summary)
 }
 

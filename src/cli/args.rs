@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use crate::cli::{check, convert, demo, init, schema, simulate, status, sync};
+use crate::cli::{check, completions, convert, demo, init, man, run, schema, simulate, status, sync};
 use crate::telemetry::{LogFormat, LogLevel};
 
 /// Keeps a faithful copy of a Sierra ILS flowing to files, databases and message buses.
@@ -53,6 +53,8 @@ pub enum Command {
     Check(check::CheckArgs),
     /// Brings every sink up to date, once
     Sync(sync::SyncArgs),
+    /// Follows Sierra and delivers as changes come, until it is stopped
+    Run(run::RunArgs),
     /// Shows how fresh everything is, and what to do if it is not
     Status(status::StatusArgs),
     /// Converts MARC records between formats
@@ -61,6 +63,10 @@ pub enum Command {
     Simulate(simulate::SimulateArgs),
     /// Prints a JSON Schema
     Schema(schema::SchemaArgs),
+    /// Prints what a shell needs to complete this command line
+    Completions(completions::CompletionsArgs),
+    /// Prints a manual page, or writes all of them
+    Man(man::ManArgs),
 }
 
 /// How log lines are written.

@@ -9,7 +9,9 @@ use clap::{CommandFactory, FromArgMatches};
 
 use crate::cli::args::{Arguments, Command, Format, Global};
 use crate::cli::exit::{Exit, Refused};
-use crate::cli::{check, convert, demo, init, schema, simulate, status, sync, terminal, unbuilt};
+use crate::cli::{
+    check, completions, convert, demo, init, man, run as service, schema, simulate, status, sync, terminal, unbuilt,
+};
 use crate::clock::{Clock, SystemClock};
 use crate::config::{self, Config, Environment, Problems, Warning};
 use crate::telemetry::{self, LogLevel, LogSettings};
@@ -94,10 +96,13 @@ fn run(arguments: Arguments) -> anyhow::Result<Exit> {
     match arguments.command {
         Command::Init(args) => init::run(&args, global),
         Command::Schema(args) => schema::run(&args),
+        Command::Completions(args) => completions::run(args),
+        Command::Man(args) => man::run(&args),
         Command::Convert(args) => convert::run(&args, global),
         Command::Demo(args) => block_on(demo::run(args, global)),
         Command::Check(args) => block_on(check::run(args, global)),
         Command::Sync(args) => block_on(sync::run(args, global)),
+        Command::Run(args) => block_on(service::run(args, global)),
         Command::Status(args) => block_on(status::run(args, global)),
         Command::Simulate(args) => block_on(simulated(args, global)),
     }

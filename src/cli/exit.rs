@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use crate::config::Problems;
+use crate::ops::OpsError;
 use crate::privacy::KeyFileError;
 use crate::sync::ports::{SinkError, SourceError, SourceErrorKind, StoreError, StoreErrorKind};
 
@@ -84,7 +85,7 @@ impl Exit {
     }
 
     fn of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<Self> {
-        if cause.is::<Problems>() || cause.is::<Refused>() {
+        if cause.is::<Problems>() || cause.is::<Refused>() || cause.is::<OpsError>() {
             return Some(Self::Usage);
         }
         if let Some(error) = cause.downcast_ref::<StoreError>() {

@@ -5,12 +5,15 @@
 
 pub mod args;
 pub mod check;
+pub mod completions;
 pub mod convert;
 pub mod demo;
 mod dispatch;
 pub mod exit;
 pub mod init;
+pub mod man;
 mod panic;
+pub mod run;
 pub mod schema;
 pub mod simulate;
 pub mod status;

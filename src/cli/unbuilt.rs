@@ -19,7 +19,6 @@ pub struct UnbuiltCommand {
 
 /// Every row.
 pub const UNBUILT_COMMANDS: &[UnbuiltCommand] = &[
-    UnbuiltCommand { name: "run", instead: "call `sierra-sync sync` from cron or a timer" },
     UnbuiltCommand { name: "backfill", instead: "the first `sierra-sync sync` of a stream loads all of it" },
     UnbuiltCommand { name: "reconcile", instead: "`sierra-sync sync` follows changes and deletions" },
     UnbuiltCommand { name: "cursor", instead: "`sierra-sync status` shows where each stream is" },
@@ -27,8 +26,6 @@ pub const UNBUILT_COMMANDS: &[UnbuiltCommand] = &[
     UnbuiltCommand { name: "quarantine", instead: "`sierra-sync status` shows how many records are set aside" },
     UnbuiltCommand { name: "breaker", instead: "it closes by itself when Sierra is well again" },
     UnbuiltCommand { name: "recover", instead: "`sierra-sync sync` goes on where the last run stopped" },
-    UnbuiltCommand { name: "completions", instead: "`sierra-sync --help` lists what there is" },
-    UnbuiltCommand { name: "man", instead: "`sierra-sync --help` lists what there is" },
 ];
 
 /// What is not built yet, commands and settings, as it stands in the README.

@@ -12,6 +12,7 @@ use crate::config::problem::{Place, Problem, Problems, Warning};
 use crate::config::section::Reading;
 use crate::config::sections;
 use crate::config::settings::Config;
+use crate::config::written::Written;
 use crate::record::Stream;
 
 /// Where the configuration is looked for when `--config` is not given, in this order.
@@ -28,6 +29,18 @@ pub fn load(
     environment: &Environment,
     flags: &[(String, String)],
 ) -> Result<(Config, Vec<Warning>), Problems> {
+    load_written(path, environment, flags).map(|(config, warnings, _)| (config, warnings))
+}
+
+/// The same with what was written, for telling later what changed.
+///
+/// # Errors
+/// Every problem at once.
+pub fn load_written(
+    path: Option<&Path>,
+    environment: &Environment,
+    flags: &[(String, String)],
+) -> Result<(Config, Vec<Warning>, Written), Problems> {
     let found = path.map(Path::to_owned).or_else(default_file);
     let (mut document, mut problems) = match &found {
         Some(file) => {
@@ -49,7 +62,7 @@ pub fn load(
     let config = read(&reading);
     problems.extend(reading.problems.into_inner());
     match (Problems::new(problems), config) {
-        (None, Some(config)) => Ok((config, reading.warnings.into_inner())),
+        (None, Some(config)) => Ok((config, reading.warnings.into_inner(), Written::of(&document))),
         (Some(problems), _) => Err(problems),
         (None, None) => unreachable!("a section refused its settings without saying why"),
     }

@@ -18,13 +18,15 @@ mod section;
 mod sections;
 mod settings;
 pub mod unbuilt;
+mod written;
 
 /// The commented sample that `init` writes: every key with its default.
 pub const SAMPLE: &str = include_str!("sample.toml");
 
 pub use env::Environment;
-pub use load::{DEFAULT_FILES, load};
+pub use load::{DEFAULT_FILES, load, load_written};
 pub use path::KeyPath;
 pub use problem::{Place, Problem, Problems, Warning};
 pub use schema::{keys, schema};
 pub use settings::{Config, SettingsHash, SinkConfig};
+pub use written::Written;

@@ -1,7 +1,10 @@
-//! The ops endpoint: liveness, readiness, status, history, metrics and the dashboard.
+//! How people and other commands look into a running process: the ops endpoint (liveness, readiness, status, history,
+//! metrics, the dashboard) over HTTP, and the control socket beside the state.
 //!
-//! It only reads. It never looks at Sierra, so probing it costs no quota, and it holds no record, token or secret.
+//! The endpoint only reads. It never looks at Sierra, so probing it costs no quota, and it holds no record, token or
+//! secret.
 
+pub mod control;
 pub mod dashboard;
 pub mod guard;
 pub mod health;

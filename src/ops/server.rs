@@ -67,6 +67,7 @@ pub struct OpsServer {
     listener: TcpListener,
     address: SocketAddr,
     token: Option<Secret>,
+    history: History,
 }
 
 impl OpsServer {
@@ -88,7 +89,13 @@ impl OpsServer {
         };
         let listener = bound.map_err(|source| OpsError::Bind { address, source })?;
         let address = listener.local_addr().map_err(|source| OpsError::Bind { address, source })?;
-        Ok(Self { listener, address, token: settings.token.clone() })
+        Ok(Self { listener, address, token: settings.token.clone(), history: History::default() })
+    }
+
+    /// Goes on with the samples of an earlier server.
+    #[must_use]
+    pub fn with_history(self, history: History) -> Self {
+        Self { history, ..self }
     }
 
     /// The address that was bound.
@@ -107,7 +114,7 @@ impl OpsServer {
         metrics: PrometheusHandle,
         shutdown: CancellationToken,
     ) -> io::Result<()> {
-        let history = History::default();
+        let history = self.history;
         let state = OpsState { status, history: history.clone(), metrics, token: self.token };
         let sampled = state.status.clone();
         let stop_sampling = shutdown.clone();

@@ -7,6 +7,7 @@ mod follow;
 mod open;
 mod schedule;
 mod status;
+mod supervise;
 mod sync_once;
 
 use std::collections::BTreeMap;

@@ -169,4 +169,11 @@ pub enum Event {
         /// The sink.
         sink: String,
     },
+    /// A task of the service panicked, which is a defect; it is started again.
+    TaskPanicked {
+        /// The task: `stream bibs`, `sink archive`.
+        task: String,
+        /// How often it was started again, this time included.
+        restarts: u32,
+    },
 }

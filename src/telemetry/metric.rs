@@ -59,8 +59,11 @@ pub const QUARANTINE_ENTRIES: &str = "sierra_sync_quarantine_entries";
 /// Records read.
 pub const RECORDS: &str = "sierra_sync_records_total";
 
+/// Tasks of the service that were started again after a defect.
+pub const TASK_RESTARTS: &str = "sierra_sync_task_restarts_total";
+
 /// Every metric.
-pub const METRICS: [Metric; 13] = [
+pub const METRICS: [Metric; 14] = [
     gauge_of(STREAM_LAG, Unit::Seconds, &["stream"], "Seconds between now and the stream's watermark."),
     gauge_of(STREAM_LAST_SUCCESS, Unit::Seconds, &["stream"], "Unix time of the stream's last pass without failure."),
     gauge_of(STREAM_GAPS, Unit::Count, &["stream"], "Windows of the stream that are owed."),
@@ -74,6 +77,7 @@ pub const METRICS: [Metric; 13] = [
     gauge_of(OUTBOX_OLDEST_AGE, Unit::Seconds, &["sink"], "Age of the oldest change that waits for the sink."),
     gauge_of(QUARANTINE_ENTRIES, Unit::Count, &["stream"], "Records of the stream that are set aside."),
     counter_of(RECORDS, Unit::Count, &["stream", "result"], "Records read, by what came of them."),
+    counter_of(TASK_RESTARTS, Unit::Count, &["task"], "Tasks that met a defect and were started again."),
 ];
 
 const fn gauge_of(name: &'static str, unit: Unit, labels: &'static [&'static str], help: &'static str) -> Metric {
@@ -277,6 +281,11 @@ pub fn stream_gaps(stream: &'static str, gaps: usize) {
 /// Counts records that were read.
 pub fn records(stream: &'static str, result: RecordResult, count: u64) {
     counter!(RECORDS, "stream" => stream, "result" => result.label()).increment(count);
+}
+
+/// A task of the service was started again after a defect.
+pub fn task_restarted(task: &str) {
+    counter!(TASK_RESTARTS, "task" => task.to_owned()).increment(1);
 }
 
 /// Shows what waits for a sink; no age when nothing does.

@@ -11,7 +11,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use metrics_exporter_prometheus::PrometheusBuilder;
 use serde::Serialize;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -21,10 +20,11 @@ use crate::config::{self, Config, Environment};
 use crate::ops::OpsServer;
 use crate::seed::RootSeed;
 use crate::simulator::{Scenario, Server, SharedSimulator};
-use crate::telemetry::metric;
 
 use super::assembly::{Assembly, Wishes};
+use super::desk::OpenDesk;
 use super::observatory::Observatory;
+use super::run;
 use ground::Ground;
 use play::Play;
 use teller::Teller;
@@ -91,6 +91,7 @@ pub async fn demo(plan: &DemoPlan, say: Arc<dyn Fn(&str) + Send + Sync>) -> anyh
         ..Wishes::usual()
     };
     let assembly = Arc::new(Assembly::open(&config, wishes).await?);
+    let desk = OpenDesk::open(&config, &assembly, true);
     let shutdown = CancellationToken::new();
     let dashboard = serve_dashboard(&config, &assembly, &shutdown, &*say).await?;
     let play = Play { assembly: &assembly, simulator: &simulator, say: &*say, ends: started + plan.lasts };
@@ -106,6 +107,9 @@ pub async fn demo(plan: &DemoPlan, say: Arc<dyn Fn(&str) + Send + Sync>) -> anyh
     let requests = simulator.with(|simulator| simulator.journal.total());
     server.stop().await;
     assembly.keep_vitals()?;
+    if let Some(desk) = desk {
+        desk.close().await;
+    }
     // A script that was played to its end without these two has not shown what it is for.
     let was_shown = played.steps_left > 0 || (played.breaker_opened && played.most_queued > 0);
     Ok(DemoReport {
@@ -167,11 +171,7 @@ async fn serve_dashboard(
     shutdown: &CancellationToken,
     say: &(dyn Fn(&str) + Send + Sync),
 ) -> anyhow::Result<tokio::task::JoinHandle<std::io::Result<()>>> {
-    let recorder = PrometheusBuilder::new().build_recorder();
-    let metrics = recorder.handle();
-    if ::metrics::set_global_recorder(recorder).is_ok() {
-        metric::describe();
-    }
+    let metrics = run::recorder();
     let server = OpsServer::bind(&config.ops, true).await?;
     say(&format!("Dashboard: http://{}/", server.address()));
     let observatory = Observatory::over(Arc::clone(assembly)).await?;

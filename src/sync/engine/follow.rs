@@ -10,6 +10,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::schedule::Ticker;
+use super::supervise::supervised;
 use super::sync_once::{flatten, post, run_pass, without_time};
 use super::{Board, Engine};
 use crate::clock::SharedClock;
@@ -33,19 +34,27 @@ impl Engine {
         let cancel = cancel.child_token();
         let mut tasks = JoinSet::new();
         for lane in self.sinks.values().map(Arc::clone) {
-            let cancel = cancel.clone();
-            tasks.spawn(async move { lane.run(Ending::Shutdown, &cancel).await });
+            let (cancel, observer) = (cancel.clone(), Arc::clone(&self.observer));
+            tasks.spawn(async move {
+                let task = format!("sink {}", lane.name());
+                supervised(&task, &observer, &cancel, || lane.run(Ending::Shutdown, &cancel)).await
+            });
         }
         for lane in self.lanes.values() {
-            let stream = Follower {
-                generator: self.seed.generator(&format!("schedule {}", lane.stream())),
-                lane: Arc::clone(lane),
-                timekeeper: Arc::clone(&self.timekeeper),
-                board: Arc::clone(&self.board),
-                clock: Arc::clone(&self.clock),
-            };
-            let cancel = cancel.clone();
-            tasks.spawn(async move { stream.run(&cancel).await });
+            let seed = self.seed;
+            let (lane, timekeeper, board) = (Arc::clone(lane), Arc::clone(&self.timekeeper), Arc::clone(&self.board));
+            let (cancel, observer, clock) = (cancel.clone(), Arc::clone(&self.observer), Arc::clone(&self.clock));
+            tasks.spawn(async move {
+                let task = format!("stream {}", lane.stream());
+                let follower = || Follower {
+                    generator: seed.generator(&format!("schedule {}", lane.stream())),
+                    lane: Arc::clone(&lane),
+                    timekeeper: Arc::clone(&timekeeper),
+                    board: Arc::clone(&board),
+                    clock: Arc::clone(&clock),
+                };
+                supervised(&task, &observer, &cancel, || follower().run(&cancel)).await
+            });
         }
         let mut outcome = Ok(());
         while let Some(joined) = tasks.join_next().await {

@@ -82,3 +82,26 @@ fn convert_counts_in_json_and_is_quiet_when_told_to() {
     assert_eq!((&counts["read"], &counts["written"], &counts["refused"]), (&2.into(), &1.into(), &1.into()));
     assert_eq!((talkative.code, quiet.code, json.code), (3, 3, 3));
 }
+
+#[test]
+fn every_shell_gets_its_completions() {
+    let bench = Bench::new();
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let run = bench.run(&["completions", shell]);
+        assert!(run.code == 0 && run.stdout.contains("simulate"), "{shell}: {run:?}");
+    }
+}
+
+#[test]
+fn every_command_has_a_manual_page() {
+    let bench = Bench::new();
+    assert_eq!(bench.run(&["man", "--output", "pages"]).code, 0);
+    for command in ["demo", "init", "check", "sync", "run", "status", "convert", "simulate", "schema", "man"] {
+        let page =
+            fs::read_to_string(bench.path().join(format!("pages/sierra-sync-{command}.1"))).expect("it is there");
+        assert!(page.contains(&format!("sierra\\-sync\\-{command}")) && page.contains("\\-\\-config"), "{page}");
+        assert_eq!(bench.run(&["man", command]).stdout.trim_end(), page.trim_end());
+    }
+    let unknown = bench.run(&["man", "snyc"]);
+    assert!(unknown.code == 2 && unknown.stderr.contains("there is no page for sierra-sync-snyc"), "{unknown:?}");
+}

@@ -5,5 +5,6 @@ mod commands;
 mod demo;
 mod patrons;
 mod secrets;
+mod service;
 mod support;
 mod sync;

@@ -9,5 +9,5 @@ mod truth;
 
 pub(super) use bench::Bench;
 pub(super) use library::Library;
-pub(super) use run::{Run, assert_valid, patiently};
+pub(super) use run::{Run, Running, assert_valid, patiently};
 pub(super) use site::{SECRET, Site};

@@ -1,5 +1,7 @@
 //! The ops endpoint over real loopback sockets.
 
+mod control;
+
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;

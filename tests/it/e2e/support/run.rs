@@ -58,6 +58,13 @@ impl Running {
         self.said("stderr")
     }
 
+    /// Sends it a signal by name: `TERM`, `HUP`, `KILL`.
+    #[track_caller]
+    pub(crate) fn signal(&self, name: &str) {
+        let sent = Command::new("kill").args([format!("-{name}"), self.child.id().to_string()]).status();
+        assert!(sent.expect("there is a kill").success(), "the process is gone: {}", self.stderr());
+    }
+
     /// Waits for its end.
     pub(crate) fn ended(mut self) -> Run {
         let status = patiently("the end of the process", || self.child.try_wait().expect("it is our child"));

@@ -1,0 +1,111 @@
+//! The holder's side of the control socket.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::{UnixListener, UnixStream};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use super::{Desk, Line, MAX_QUESTION, Reply, place};
+
+/// A caller has this long to send its question.
+const QUESTION_WITHIN: Duration = Duration::from_secs(5);
+/// Callers at once; the next one waits.
+const MAX_CALLERS: usize = 16;
+
+/// A bound control socket; its file goes with it.
+#[derive(Debug)]
+pub struct ControlSocket {
+    listener: UnixListener,
+    path: PathBuf,
+}
+
+impl ControlSocket {
+    /// Binds the socket of `state`, readable by its owner alone (mode 0600). The caller must hold the state: a socket
+    /// that an earlier holder left is replaced.
+    ///
+    /// # Errors
+    /// When the socket cannot be made.
+    pub fn bind(state: &Path) -> io::Result<Self> {
+        let path = place::to_bind(state)?;
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let listener = UnixListener::bind(&path)?;
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600))?;
+        Ok(Self { listener, path })
+    }
+
+    /// Where it lies, when that is not `<state>/control.sock`.
+    #[must_use]
+    pub fn elsewhere(&self, state: &Path) -> Option<&Path> {
+        (self.path != place::usual(state)).then_some(self.path.as_path())
+    }
+
+    /// Answers callers until `shutdown`; answers under way are then dropped.
+    pub async fn serve(self, desk: Arc<dyn Desk>, shutdown: CancellationToken) {
+        let mut callers = JoinSet::new();
+        loop {
+            let accepted = tokio::select! {
+                biased;
+                () = shutdown.cancelled() => break,
+                Some(_) = callers.join_next() => continue,
+                accepted = self.listener.accept(), if callers.len() < MAX_CALLERS => accepted,
+            };
+            match accepted {
+                Ok((stream, _)) => {
+                    let desk = Arc::clone(&desk);
+                    callers.spawn(async move { converse(stream, desk.as_ref()).await });
+                }
+                // Out of descriptors, most likely: better tried again than given up.
+                Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
+            }
+        }
+        callers.shutdown().await;
+    }
+}
+
+impl Drop for ControlSocket {
+    fn drop(&mut self) {
+        drop(fs::remove_file(&self.path));
+    }
+}
+
+/// One question and its answer. A caller that breaks off has nobody else to tell.
+async fn converse(stream: UnixStream, desk: &dyn Desk) {
+    let (read, mut write) = stream.into_split();
+    let mut question = String::new();
+    let mut read = BufReader::new(read.take(MAX_QUESTION));
+    let asked = tokio::time::timeout(QUESTION_WITHIN, read.read_line(&mut question)).await;
+    if !matches!(asked, Ok(Ok(length)) if length > 0) || !question.ends_with('\n') {
+        return;
+    }
+    let (reply, mut lines) = Reply::channel();
+    let answering = async move {
+        let code = desk.answer(question.trim_end(), &reply).await;
+        drop(reply);
+        code
+    };
+    let writing = async {
+        let mut is_there = write_line(&mut write, &Line::Accepted).await.is_ok();
+        while let Some(line) = lines.recv().await {
+            // The answer goes on for its effects, and its lines must not fill the channel.
+            is_there = is_there && write_line(&mut write, &line).await.is_ok();
+        }
+    };
+    let (code, ()) = tokio::join!(answering, writing);
+    drop(write_line(&mut write, &Line::Exit(code)).await);
+}
+
+async fn write_line(write: &mut (impl AsyncWriteExt + Unpin), line: &Line) -> io::Result<()> {
+    let mut text = serde_json::to_vec(line)?;
+    text.push(b'\n');
+    write.write_all(&text).await
+}

@@ -1,0 +1,95 @@
+//! The control socket, both sides of it.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use sierra_sync::ops::control::{AskError, ControlSocket, Desk, Line, Reply, ask};
+use tokio::io::AsyncWriteExt;
+use tokio::net::UnixStream;
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+/// Repeats the question, then says how often it was asked to.
+struct Echo {
+    answered: Arc<Notify>,
+}
+
+impl Desk for Echo {
+    fn answer<'a>(&'a self, question: &'a str, reply: &'a Reply) -> BoxFuture<'a, u8> {
+        Box::pin(async move {
+            for _ in 0..1000 {
+                reply.data(question).await;
+            }
+            reply.talk("done").await;
+            self.answered.notify_one();
+            3
+        })
+    }
+}
+
+fn serve(state: &Path) -> (CancellationToken, Arc<Notify>, tokio::task::JoinHandle<()>) {
+    let (shutdown, answered) = (CancellationToken::new(), Arc::new(Notify::new()));
+    let socket = ControlSocket::bind(state).expect("binds");
+    let desk = Arc::new(Echo { answered: answered.clone() });
+    (shutdown.clone(), answered, tokio::spawn(socket.serve(desk, shutdown)))
+}
+
+#[tokio::test]
+async fn a_question_is_answered_line_by_line_with_an_exit_code() {
+    let state = tempfile::tempdir().expect("a directory");
+    let (shutdown, _, served) = serve(state.path());
+    let mode = std::fs::metadata(state.path().join("control.sock")).expect("there").permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    let mut heard = Vec::new();
+    let code = ask(state.path(), None, r#"{"ask":"status"}"#, |line| {
+        heard.push(line);
+        Ok(())
+    });
+    assert_eq!(code.await.expect("answered"), 3);
+    assert_eq!(heard.len(), 1001);
+    assert_eq!(heard[999], Line::Data(r#"{"ask":"status"}"#.to_owned()));
+    assert_eq!(heard[1000], Line::Talk("done".to_owned()));
+    shutdown.cancel();
+    served.await.expect("ends");
+    assert!(!state.path().join("control.sock").exists(), "the socket goes with its holder");
+}
+
+/// A command may be detached from what it started.
+#[tokio::test]
+async fn a_caller_that_goes_away_ends_nothing() {
+    let state = tempfile::tempdir().expect("a directory");
+    let (_shutdown, answered, _served) = serve(state.path());
+    let mut caller = UnixStream::connect(state.path().join("control.sock")).await.expect("there");
+    caller.write_all(b"\"anything\"\n").await.expect("sent");
+    drop(caller);
+    answered.notified().await;
+}
+
+#[tokio::test]
+async fn what_is_no_question_is_not_answered() {
+    let state = tempfile::tempdir().expect("a directory");
+    let (_shutdown, answered, _served) = serve(state.path());
+    for junk in [String::new(), "no end of line".to_owned(), "x".repeat(70_000)] {
+        let mut caller = UnixStream::connect(state.path().join("control.sock")).await.expect("there");
+        drop(caller.write_all(junk.as_bytes()).await);
+        drop(caller.shutdown().await);
+        let mut rest = Vec::new();
+        drop(tokio::io::AsyncReadExt::read_to_end(&mut caller, &mut rest).await);
+        assert!(rest.is_empty(), "{junk:.20}");
+    }
+    assert!(futures_util::FutureExt::now_or_never(answered.notified()).is_none());
+}
+
+/// BR-061: a socket that a dead process left behind is no holder, and is replaced by the next one.
+#[tokio::test]
+async fn a_socket_nobody_answers_is_said_to_be_one_and_replaced() {
+    let state = tempfile::tempdir().expect("a directory");
+    let left = std::os::unix::net::UnixListener::bind(state.path().join("control.sock")).expect("binds");
+    drop(left);
+    let silent = ask(state.path(), None, "\"x\"", |_| Ok(())).await;
+    assert!(matches!(silent, Err(AskError::NoAnswer { .. })), "{silent:?}");
+    let (_shutdown, _, _served) = serve(state.path());
+    assert_eq!(ask(state.path(), None, "\"x\"", |_| Ok(())).await.expect("answered"), 3);
+}
