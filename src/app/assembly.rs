@@ -128,6 +128,11 @@ impl Assembly {
         self.held.as_ref().map(|store| store.lock())
     }
 
+    /// The store on the disk, when there is one.
+    pub(super) fn disk(&self) -> Option<Arc<SledStore>> {
+        self.held.clone()
+    }
+
     /// The status of everything. `serving` is whether a service runs, rather than a command that ends.
     ///
     /// # Errors

@@ -12,11 +12,14 @@ use tokio_util::sync::CancellationToken;
 use crate::cli::exit::Exit;
 use crate::config::Config;
 use crate::ops::control::{AskError, ControlSocket, Desk, Line, Reply, ask as ask_holder};
-use crate::store::{Holder, StateLock};
+use crate::store::disk::Compacted;
+use crate::store::{self, Holder, StateLock};
 use crate::sync::StoreError;
 use crate::sync::ports::StoreErrorKind;
 
 use super::assembly::{Assembly, Reach, Wishes};
+use super::quarantine::{self, QuarantineQuestion};
+use super::queue::{self, QueueQuestion};
 
 /// What can be asked. The names are spoken between processes, which may be of different versions.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -24,6 +27,10 @@ use super::assembly::{Assembly, Reach, Wishes};
 pub(super) enum Question {
     /// How everything stands.
     Status,
+    /// Something about the durable queue.
+    Queue(QueueQuestion),
+    /// Something about what was set aside.
+    Quarantine(QuarantineQuestion),
 }
 
 impl Question {
@@ -31,6 +38,8 @@ impl Question {
     fn reach(&self) -> Reach {
         match self {
             Self::Status => Reach::Look,
+            Self::Queue(question) => question.reach(),
+            Self::Quarantine(question) => question.reach(),
         }
     }
 }
@@ -59,6 +68,40 @@ pub(super) async fn ask(
     }
 }
 
+/// Asks about the durable queue.
+///
+/// # Errors
+/// When the state can neither be opened nor its holder be asked, or nothing is there by the name that was given.
+pub async fn queue(
+    config: &Config,
+    question: &QueueQuestion,
+    hear: impl FnMut(Line) -> io::Result<()>,
+) -> anyhow::Result<Exit> {
+    ask(config, &Question::Queue(question.clone()), hear).await
+}
+
+/// Asks about what was set aside.
+///
+/// # Errors
+/// When the state can neither be opened nor its holder be asked, or nothing is there by the name that was given.
+pub async fn quarantine(
+    config: &Config,
+    question: &QuarantineQuestion,
+    hear: impl FnMut(Line) -> io::Result<()>,
+) -> anyhow::Result<Exit> {
+    ask(config, &Question::Quarantine(question.clone()), hear).await
+}
+
+/// Writes the state anew, in as little room as it needs.
+///
+/// # Errors
+/// When another process holds the state, a value is damaged, or the disk fails.
+pub async fn compact(config: &Config) -> anyhow::Result<Compacted> {
+    let state = config.store.path.clone();
+    let compacted = tokio::task::spawn_blocking(move || store::disk::compact(&state)).await?;
+    compacted.with_context(|| format!("failed to compact the state in {}", config.store.path.display()))
+}
+
 fn is_held(error: &anyhow::Error) -> bool {
     let kind = error.chain().find_map(|cause| cause.downcast_ref::<StoreError>()).map(|error| &error.kind);
     matches!(kind, Some(StoreErrorKind::Held { .. }))
@@ -79,6 +122,13 @@ async fn answer_here(
         heard
     };
     let (answered, heard) = tokio::join!(answering, hearing);
+    if question.reach() == Reach::Everything {
+        // What sinks hold open is published before they are let go.
+        if let Some((name, error)) = assembly.engine.close().await.into_iter().next() {
+            return Err(anyhow::Error::new(error).context(format!("failed to close sink {name}")));
+        }
+        assembly.keep_vitals()?;
+    }
     heard?;
     answered
 }
@@ -91,6 +141,8 @@ async fn answer(assembly: &Assembly, serving: bool, question: &Question, reply: 
             reply.data(serde_json::to_string(&report)?).await;
             Ok(Exit::Ok)
         }
+        Question::Queue(question) => queue::answer(assembly, serving, question, reply).await,
+        Question::Quarantine(question) => quarantine::answer(assembly, question, reply).await,
     }
 }
 

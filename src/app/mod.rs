@@ -12,12 +12,17 @@ mod meaning;
 mod observatory;
 mod pass;
 mod progress;
+mod quarantine;
+mod queue;
 mod run;
 mod status;
 mod systemd;
 
 pub use check::ground;
 pub use demo::{DemoPlan, DemoReport, demo};
+pub use desk::{compact, quarantine, queue};
 pub use pass::sync;
+pub use quarantine::{QuarantineLine, QuarantineQuestion};
+pub use queue::{QueueEntry, QueueFilter, QueueQuestion};
 pub use run::{LoadConfig, run};
 pub use status::status;

@@ -4,7 +4,9 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use crate::cli::{check, completions, convert, demo, init, man, run, schema, simulate, status, sync};
+use crate::cli::{
+    check, completions, convert, demo, init, man, quarantine, queue, run, schema, simulate, status, sync,
+};
 use crate::telemetry::{LogFormat, LogLevel};
 
 /// Keeps a faithful copy of a Sierra ILS flowing to files, databases and message buses.
@@ -57,6 +59,10 @@ pub enum Command {
     Run(run::RunArgs),
     /// Shows how fresh everything is, and what to do if it is not
     Status(status::StatusArgs),
+    /// Shows, checks and delivers what waits in the durable queue
+    Queue(queue::QueueArgs),
+    /// Shows what was set aside, and why
+    Quarantine(quarantine::QuarantineArgs),
     /// Converts MARC records between formats
     Convert(convert::ConvertArgs),
     /// Runs a Sierra look-alike to try settings on

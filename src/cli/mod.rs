@@ -3,6 +3,7 @@
 //! Every command has a module with its arguments and a `run`. What a command needs beyond the configuration comes
 //! from `app`; this module holds no knowledge of Sierra, stores or sinks.
 
+mod answer;
 pub mod args;
 pub mod check;
 pub mod completions;
@@ -13,6 +14,8 @@ pub mod exit;
 pub mod init;
 pub mod man;
 mod panic;
+pub mod quarantine;
+pub mod queue;
 pub mod run;
 pub mod schema;
 pub mod simulate;

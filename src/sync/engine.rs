@@ -3,6 +3,7 @@
 //! Every task is in a `JoinSet` here and answers to one cancellation token. A stream that fails does not stop the
 //! others; a store that fails stops everything, since nothing may go on that cannot be remembered.
 
+mod drain;
 mod follow;
 mod open;
 mod schedule;

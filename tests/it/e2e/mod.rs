@@ -4,6 +4,7 @@ mod bad_input;
 mod commands;
 mod demo;
 mod patrons;
+mod queue;
 mod secrets;
 mod service;
 mod support;
