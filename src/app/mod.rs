@@ -23,6 +23,6 @@ pub use demo::{DemoPlan, DemoReport, demo};
 pub use desk::{compact, quarantine, queue};
 pub use pass::sync;
 pub use quarantine::{QuarantineLine, QuarantineQuestion};
-pub use queue::{QueueEntry, QueueFilter, QueueQuestion};
+pub use queue::{DrainReport, QueueEntry, QueueFilter, QueueQuestion, SinkLeft, VerifiedTree, VerifyReport};
 pub use run::{LoadConfig, run};
 pub use status::status;

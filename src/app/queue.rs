@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
@@ -13,8 +12,10 @@ use crate::cli::exit::{Exit, Refused};
 use crate::ops::control::Reply;
 use crate::record::Stream;
 use crate::sink::event;
+use crate::store::disk::TreeVerified;
 use crate::sync::ports::{OutboxEntry, SinkPosition, Store, StoreError};
 use crate::sync::report::status::{SinkState, SinkStatus};
+use crate::sync::report::summary::ErrorReport;
 use crate::sync::{Change, Seq};
 
 use super::assembly::{Assembly, Reach};
@@ -92,6 +93,54 @@ pub struct QueueEntry {
     pub format: String,
 }
 
+/// What a full reading of the state found.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VerifyReport {
+    /// Whether nothing is wrong.
+    pub sound: bool,
+    /// The trees of the state.
+    pub trees: Vec<VerifiedTree>,
+    /// Waiting changes that cannot be read whole.
+    pub unreadable_changes: u64,
+    /// Entries that wait, counted.
+    pub entries: u64,
+    /// Their stored size, counted.
+    pub bytes: u64,
+    /// Entries that wait, as the state keeps count of them.
+    pub entries_kept: u64,
+    /// Their stored size, as the state keeps count of it.
+    pub bytes_kept: u64,
+}
+
+/// One tree of the state.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VerifiedTree {
+    /// Its name.
+    pub tree: String,
+    /// How many values it holds.
+    pub values: u64,
+    /// How many of them are damaged.
+    pub damaged: u64,
+}
+
+/// What is left after a drain.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DrainReport {
+    /// By sink.
+    pub sinks: BTreeMap<String, SinkLeft>,
+}
+
+/// What is left for one sink.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SinkLeft {
+    /// How it stands.
+    pub state: SinkState,
+    /// Changes that wait for it.
+    pub pending: u64,
+    /// Why they wait.
+    pub error: Option<ErrorReport>,
+}
+
 /// Answers `question` from the state of `assembly`.
 /// `serving` is whether a service delivers by itself.
 pub(super) async fn answer(
@@ -143,22 +192,19 @@ async fn verify(assembly: &Assembly, reply: &Reply) -> anyhow::Result<Exit> {
         return Ok(Exit::Ok);
     };
     let verified = tokio::task::spawn_blocking(move || store.verify()).await??;
-    let trees: Vec<_> = verified
-        .trees
-        .iter()
-        .map(|tree| json!({ "tree": tree.tree, "values": tree.values, "damaged": tree.damaged }))
-        .collect();
-    let report = json!({
-        "sound": verified.is_sound(),
-        "trees": trees,
-        "unreadable_changes": verified.unreadable_changes,
-        "entries": verified.counted.entries,
-        "bytes": verified.counted.bytes,
-        "entries_kept": verified.kept.entries,
-        "bytes_kept": verified.kept.bytes,
-    });
-    reply.data(report.to_string()).await;
-    Ok(if verified.is_sound() { Exit::Ok } else { Exit::StoreFailed })
+    let tree =
+        |tree: &TreeVerified| VerifiedTree { tree: tree.tree.to_owned(), values: tree.values, damaged: tree.damaged };
+    let report = VerifyReport {
+        sound: verified.is_sound(),
+        trees: verified.trees.iter().map(tree).collect(),
+        unreadable_changes: verified.unreadable_changes,
+        entries: verified.counted.entries,
+        bytes: verified.counted.bytes,
+        entries_kept: verified.kept.entries,
+        bytes_kept: verified.kept.bytes,
+    };
+    reply.data(serde_json::to_string(&report)?).await;
+    Ok(if report.sound { Exit::Ok } else { Exit::StoreFailed })
 }
 
 /// Delivers until nothing waits for a sink that takes deliveries. Beside a service, which delivers by itself, it waits.
@@ -176,11 +222,11 @@ async fn drain(assembly: &Assembly, serving: bool, reply: &Reply) -> anyhow::Res
     };
     let is_stuck = |sink: &SinkStatus| matches!(sink.state, SinkState::Open | SinkState::Retrying) && sink.pending > 0;
     let exit = if sinks.values().any(is_stuck) { Exit::Unavailable } else { Exit::Ok };
-    let left: BTreeMap<&String, serde_json::Value> = sinks
-        .iter()
-        .map(|(name, sink)| (name, json!({ "state": sink.state, "pending": sink.pending, "error": sink.error })))
-        .collect();
-    reply.data(json!({ "sinks": left }).to_string()).await;
+    let left = |(name, sink): (String, SinkStatus)| {
+        (name, SinkLeft { state: sink.state, pending: sink.pending, error: sink.error })
+    };
+    let report = DrainReport { sinks: sinks.into_iter().map(left).collect() };
+    reply.data(serde_json::to_string(&report)?).await;
     Ok(exit)
 }
 

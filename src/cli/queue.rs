@@ -1,9 +1,8 @@
 //! `queue`: what waits in the durable queue, for whom, and whether it is sound.
 
 use clap::{Args, Subcommand};
-use serde_json::Value;
 
-use crate::app::{self, QueueEntry, QueueFilter, QueueQuestion};
+use crate::app::{self, DrainReport, QueueEntry, QueueFilter, QueueQuestion, SinkLeft, VerifiedTree, VerifyReport};
 use crate::cli::args::Global;
 use crate::cli::exit::{Exit, Refused};
 use crate::cli::sync::StreamName;
@@ -100,7 +99,7 @@ pub async fn run(args: QueueArgs, global: &Global) -> anyhow::Result<Exit> {
             app::queue(&config, &QueueQuestion::Export(filter.filter(None)), answer::printed(as_it_is)).await
         }
         Order::Verify => {
-            let print = answer::printed(|text| if json { Ok(text.to_owned()) } else { verified(text) });
+            let print = answer::printed(|text| if json { Ok(text.to_owned()) } else { Ok(verified(&serde_json::from_str(text)?)) });
             app::queue(&config, &QueueQuestion::Verify, print).await
         }
         Order::Drain => drain(&config, json).await,
@@ -124,7 +123,8 @@ pub async fn run(args: QueueArgs, global: &Global) -> anyhow::Result<Exit> {
 }
 
 async fn drain(config: &crate::config::Config, json: bool) -> anyhow::Result<Exit> {
-    let print = answer::printed(|text| if json { Ok(text.to_owned()) } else { drained(text) });
+    let print =
+        answer::printed(|text| if json { Ok(text.to_owned()) } else { Ok(drained(&serde_json::from_str(text)?)) });
     app::queue(config, &QueueQuestion::Drain, print).await
 }
 
@@ -135,37 +135,31 @@ fn entry(entry: &QueueEntry) -> String {
     format!("{seq:<16}  {stream:<7}  {id:<12}  {op:<6}  {bytes:>9} bytes  {captured}  for {}", pending.join(", "))
 }
 
-fn verified(text: &str) -> anyhow::Result<String> {
-    let report: Value = serde_json::from_str(text)?;
-    let number = |value: &Value| value.as_u64().unwrap_or(0);
-    let mut lines = Vec::new();
-    for tree in report["trees"].as_array().into_iter().flatten() {
-        let (name, damaged) = (tree["tree"].as_str().unwrap_or_default(), number(&tree["damaged"]));
-        let fault = if damaged > 0 { format!(", {} damaged", grouped(damaged)) } else { String::new() };
-        lines.push(format!("  {name:<12} {}{fault}", counted(number(&tree["values"]), "value", "values")));
-    }
-    let verdict = if report["sound"] == Value::Bool(true) {
-        format!("Sound: {} in the queue.", counted(number(&report["entries"]), "entry", "entries"))
+fn verified(report: &VerifyReport) -> String {
+    let tree = |tree: &VerifiedTree| {
+        let fault = if tree.damaged > 0 { format!(", {} damaged", grouped(tree.damaged)) } else { String::new() };
+        format!("  {:<12} {}{fault}", tree.tree, counted(tree.values, "value", "values"))
+    };
+    let mut lines: Vec<String> = report.trees.iter().map(tree).collect();
+    lines.push(if report.sound {
+        format!("Sound: {} in the queue.", counted(report.entries, "entry", "entries"))
     } else {
         format!(
             "Damaged: {} of the queue cannot be read; restore the state from a backup, or name a new state.path and new \
              sink paths and sync again.",
-            counted(number(&report["unreadable_changes"]), "entry", "entries")
+            counted(report.unreadable_changes, "entry", "entries")
         )
-    };
-    lines.push(verdict);
-    Ok(lines.join("\n"))
+    });
+    lines.join("\n")
 }
 
-fn drained(text: &str) -> anyhow::Result<String> {
-    let report: Value = serde_json::from_str(text)?;
-    let mut lines = Vec::new();
-    for (name, sink) in report["sinks"].as_object().into_iter().flatten() {
-        let (pending, state) = (sink["pending"].as_u64().unwrap_or(0), sink["state"].as_str().unwrap_or_default());
-        lines.push(match pending {
-            0 => format!("{name}: nothing waits"),
-            pending => format!("{name}: {} ({state})", counted(pending, "entry waits", "entries wait")),
-        });
-    }
-    Ok(lines.join("\n"))
+fn drained(report: &DrainReport) -> String {
+    let left = |(name, sink): (&String, &SinkLeft)| match (sink.pending, &sink.error) {
+        (0, _) => format!("{name}: nothing waits"),
+        (pending, None) => format!("{name}: {}", counted(pending, "entry waits", "entries wait")),
+        (pending, Some(error)) => {
+            format!("{name}: {}: {}", counted(pending, "entry waits", "entries wait"), error.message)
+        }
+    };
+    report.sinks.iter().map(left).collect::<Vec<_>>().join("\n")
 }
