@@ -3,8 +3,11 @@
 mod bad_input;
 mod commands;
 mod demo;
+mod faults;
+mod mends;
 mod patrons;
 mod secrets;
 mod service;
+mod signals;
 mod support;
 mod sync;
