@@ -41,6 +41,14 @@ impl Observer for Chronicle {
             Event::ClockStepped { step } => {
                 tracing::warn!(event = "clock_stepped", step = step.as_secs_f64(), "Sierra's clock was stepped");
             }
+            Event::DateNotBelieved { date } => {
+                tracing::error!(
+                    event = "date_not_believed",
+                    %date,
+                    "Sierra's Date is more than a day off this machine's clock and is not used: check both clocks; until \
+                     then a run ends five minutes before this machine's time"
+                );
+            }
             Event::SinkAhead { sink, seq } => {
                 tracing::error!(
                     event = "sink_ahead",

@@ -68,6 +68,19 @@ impl Live {
         }
     }
 
+    /// `createdDate`, when Sierra sent one that can be read. Nothing is decided by it but when a sweep has come to
+    /// records that were not there when it began.
+    #[must_use]
+    pub fn created(&self) -> Option<Timestamp> {
+        let fields = match self {
+            Self::Bib(bib) => &bib.fields,
+            Self::Item(item) => &item.fields,
+            Self::Patron(patron) => patron.fields(),
+        };
+        let text: &str = serde_json::from_str(fields.get("createdDate")?.get()).ok()?;
+        text.trim().parse().ok()
+    }
+
     /// Whether the record is suppressed.
     #[must_use]
     pub fn suppressed(&self) -> bool {
@@ -85,6 +98,25 @@ impl Live {
             Self::Bib(_) => Stream::Bibs,
             Self::Item(_) => Stream::Items,
             Self::Patron(_) => Stream::Patrons,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Fields;
+    use super::*;
+
+    #[test]
+    fn the_date_of_creation_is_read_where_it_can_be() {
+        let created = |json: &str| {
+            let value = serde_json::value::RawValue::from_string(json.to_owned()).expect("valid JSON");
+            let fields = Fields::new(vec![("createdDate".to_owned(), value)]);
+            Live::Patron(Box::new(RawPatron::new(RecordNumber::new(7), None, false, fields))).created()
+        };
+        assert_eq!(created("\"2026-01-05T10:00:00Z\""), Some("2026-01-05T10:00:00Z".parse().expect("a timestamp")));
+        for unreadable in ["\"\"", "20260105", "null", "\"2026-01-05\""] {
+            assert_eq!(created(unreadable), None, "{unreadable}");
         }
     }
 }

@@ -56,7 +56,7 @@ pub struct Event<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String", extend("format" = "date"))]
     pub deleted_on: Option<Date>,
-    /// When it was read, UTC, by Sierra's clock where known.
+    /// When it was read, UTC, by the clock of the machine that read it.
     #[schemars(with = "String", extend("format" = "date-time"))]
     pub captured: Timestamp,
     /// Which pass found it.

@@ -15,6 +15,7 @@ mod quarantine;
 mod page_size;
 pub mod pass;
 mod refetch;
+mod replay;
 mod rows;
 pub mod tally;
 pub mod tripwire;

@@ -27,7 +27,7 @@ pub struct Change {
     pub updated: Option<Timestamp>,
     /// Whether the record is hidden from the public catalogue. `false` on deletes.
     pub suppressed: bool,
-    /// When we read it, by Sierra's clock where known.
+    /// When we read it, by our own clock: Sierra's says nothing about us, and may be far off.
     pub captured: Timestamp,
     /// Which pass found it.
     pub source: Origin,

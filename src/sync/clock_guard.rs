@@ -4,6 +4,8 @@
 //! or two of its back-ends may disagree. Each `Date` is therefore compared with the last one plus the time that has
 //! passed on a monotonic clock. A step is coped with, never followed blindly: the run uses the smaller bound, and the
 //! next window reaches back further by the size of the step, so that records stamped by either clock are read.
+//!
+//! A `Date` that no clock in service shows is no time at all ([`FARTHEST`], [`EARLIEST`]): it counts as missing.
 
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -16,6 +18,14 @@ pub const TOLERANCE: SignedDuration = SignedDuration::from_secs(60);
 
 /// How far our own clock is distrusted when Sierra answers without a `Date`.
 pub const WITHOUT_DATE: SignedDuration = SignedDuration::from_mins(5);
+
+/// A `Date` this far ahead of our own clock is absurd: believed, it would close windows that have not begun, and lift
+/// the order of changes for ever. One this far *behind* it is absurd only if Sierra's clock was right before, since our
+/// own may be the one that is ahead, and the smaller bound loses nothing.
+pub const FARTHEST: SignedDuration = SignedDuration::from_hours(24);
+
+/// Sierra had no REST API before 2013: an earlier `Date` is a machine's that does not know the time.
+const EARLIEST: Timestamp = Timestamp::constant(1_356_998_400, 0);
 
 /// Watches Sierra's clock. Kept across restarts as [`ClockMemory`].
 #[derive(Debug, Clone)]
@@ -39,6 +49,8 @@ pub struct SierraTime {
     /// How far Sierra's clock was stepped since the last sign of life, when that is more than [`TOLERANCE`]:
     /// positive forward, negative back.
     pub step: Option<SignedDuration>,
+    /// The `Date` that was not believed.
+    pub absurd: Option<Timestamp>,
 }
 
 impl ClockGuard {
@@ -48,12 +60,16 @@ impl ClockGuard {
         Self { last: None, memory }
     }
 
-    /// Takes note of Sierra's `date`, read at the monotonic moment `at`; without one, of our own clock's `own` time
-    /// less [`WITHOUT_DATE`].
+    /// Takes note of Sierra's `date`, read at the monotonic moment `at`; without one, or with an absurd one, of our own
+    /// clock's `own` time less [`WITHOUT_DATE`].
     pub fn observe(&mut self, date: Option<Timestamp>, own: Timestamp, at: Instant) -> SierraTime {
-        let Some(date) = date.map(whole_second) else {
+        let (date, absurd) = match date.map(whole_second) {
+            Some(date) if self.is_absurd(date, own) => (None, Some(date)),
+            date => (date, None),
+        };
+        let Some(date) = date else {
             let now = whole_second(own.checked_sub(WITHOUT_DATE).unwrap_or(own));
-            return SierraTime { now, step: None };
+            return SierraTime { now, step: None, absurd };
         };
         let step = match (self.last, self.memory.last_date) {
             (Some((last, then)), _) => {
@@ -69,7 +85,13 @@ impl ClockGuard {
         let expected = step.and_then(|step| date.checked_sub(step).ok()).map(whole_second);
         self.last = Some((date, at));
         self.memory.last_date = Some(date);
-        SierraTime { now: expected.map_or(date, |expected| expected.min(date)), step }
+        SierraTime { now: expected.map_or(date, |expected| expected.min(date)), step, absurd: None }
+    }
+
+    fn is_absurd(&self, date: Timestamp, own: Timestamp) -> bool {
+        let was_right = |last: Timestamp| last.duration_since(own).abs() <= FARTHEST;
+        let is_behind = own.duration_since(date) > FARTHEST && self.memory.last_date.is_some_and(was_right);
+        date < EARLIEST || date.duration_since(own) > FARTHEST || is_behind
     }
 
     /// What must survive a restart.
@@ -92,7 +114,10 @@ mod tests {
     fn guard_at(date: &str) -> (ClockGuard, Instant) {
         let start = Instant::now();
         let mut guard = ClockGuard::new(ClockMemory::default());
-        assert_eq!(guard.observe(Some(at(date)), at(date), start), SierraTime { now: at(date), step: None });
+        assert_eq!(
+            guard.observe(Some(at(date)), at(date), start),
+            SierraTime { now: at(date), step: None, absurd: None }
+        );
         (guard, start)
     }
 
@@ -102,7 +127,7 @@ mod tests {
         let (mut guard, start) = guard_at("2026-01-05T10:00:00Z");
         let later = start + Duration::from_secs(300);
         let time = guard.observe(Some(at("2026-01-05T10:05:20Z")), at("2031-01-01T00:00:00Z"), later);
-        assert_eq!(time, SierraTime { now: at("2026-01-05T10:05:20Z"), step: None });
+        assert_eq!(time, SierraTime { now: at("2026-01-05T10:05:20Z"), step: None, absurd: None });
     }
 
     #[tokio::test(start_paused = true)]
@@ -116,7 +141,7 @@ mod tests {
             let time = guard.observe(Some(at(date)), at(date), later);
             assert_eq!(
                 time,
-                SierraTime { now: at(expected_now), step: Some(SignedDuration::from_secs(step)) },
+                SierraTime { now: at(expected_now), step: Some(SignedDuration::from_secs(step)), absurd: None },
                 "{date}"
             );
             // The stepped clock is the new reference: the step is told once.
@@ -131,7 +156,7 @@ mod tests {
     async fn without_a_date_our_own_clock_is_distrusted_by_five_minutes() {
         let (mut guard, start) = guard_at("2026-01-05T10:00:00Z");
         let time = guard.observe(None, at("2026-01-05T10:10:00.7Z"), start + Duration::from_secs(600));
-        assert_eq!(time, SierraTime { now: at("2026-01-05T10:05:00Z"), step: None });
+        assert_eq!(time, SierraTime { now: at("2026-01-05T10:05:00Z"), step: None, absurd: None });
     }
 
     #[tokio::test(start_paused = true)]
@@ -142,6 +167,32 @@ mod tests {
             ClockGuard::new(memory).observe(Some(at("2026-01-09T10:00:00Z")), at("2026-01-09T10:00:00Z"), now);
         assert_eq!(forward.step, None);
         let back = ClockGuard::new(memory).observe(Some(at("2026-01-05T09:00:00Z")), at("2026-01-09T10:00:00Z"), now);
-        assert_eq!(back, SierraTime { now: at("2026-01-05T09:00:00Z"), step: Some(SignedDuration::from_secs(-3600)) });
+        let step = Some(SignedDuration::from_secs(-3600));
+        assert_eq!(back, SierraTime { now: at("2026-01-05T09:00:00Z"), step, absurd: None });
+    }
+
+    /// A `Date` that cannot be is neither followed nor remembered: the next good one is no step.
+    #[tokio::test(start_paused = true)]
+    async fn an_absurd_date_counts_as_missing() {
+        let own = at("2026-01-05T10:10:00Z");
+        for date in ["2100-01-01T00:00:00Z", "2026-01-07T00:00:00Z", "1970-01-01T00:00:10Z", "2025-12-31T23:00:00Z"] {
+            let (mut guard, start) = guard_at("2026-01-05T10:00:00Z");
+            let then = start + Duration::from_secs(600);
+            let time = guard.observe(Some(at(date)), own, then);
+            assert_eq!(time, SierraTime { now: at("2026-01-05T10:05:00Z"), step: None, absurd: Some(at(date)) });
+            assert_eq!(guard.memory().last_date, Some(at("2026-01-05T10:00:00Z")));
+            let next = guard.observe(Some(at("2026-01-05T10:10:00Z")), own, then);
+            assert_eq!(next, SierraTime { now: own, step: None, absurd: None }, "{date}");
+        }
+    }
+
+    /// At the first sight of each other nobody knows whose clock is right: the smaller bound loses nothing.
+    #[tokio::test(start_paused = true)]
+    async fn our_own_clock_may_be_the_one_that_is_ahead() {
+        let mut guard = ClockGuard::new(ClockMemory::default());
+        let time = guard.observe(Some(at("2026-01-05T10:00:00Z")), at("2031-01-01T00:00:00Z"), Instant::now());
+        assert_eq!(time, SierraTime { now: at("2026-01-05T10:00:00Z"), step: None, absurd: None });
+        let time = guard.observe(Some(at("1970-01-01T00:00:00Z")), at("2026-01-05T10:00:00Z"), Instant::now());
+        assert_eq!(time.absurd, Some(at("1970-01-01T00:00:00Z")));
     }
 }

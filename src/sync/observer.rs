@@ -81,6 +81,11 @@ pub enum Event {
         /// Forward if positive.
         step: SignedDuration,
     },
+    /// Sierra's `Date` is so far off that it counts as missing: the run looks as far as our own clock allows.
+    DateNotBelieved {
+        /// What it said.
+        date: Timestamp,
+    },
     /// A sink holds a higher seq than this store ever issued: the store was restored from a backup.
     SinkAhead {
         /// The sink.

@@ -15,7 +15,8 @@ use super::fullness::{Holder, judge};
 use super::observer::{Event, SharedObserver};
 use super::ports::{SinkPosition, Snapshot, Store, StoreError, StoreErrorKind};
 use super::published::Marks;
-use super::report::status::Gap;
+use super::report::status::{Gap, SinkState};
+use super::report::summary::ErrorReport;
 use super::settings::RouteSettings;
 use super::store_handle::StoreHandle;
 use super::{Seq, ledger};
@@ -59,6 +60,20 @@ pub struct SinkNote {
     /// What the sink missed when it lost its place.
     #[serde(default)]
     pub gaps: Vec<Gap>,
+    /// What is wrong with it, until a delivery succeeds: a process that ended must not take it along.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trouble: Option<SinkTrouble>,
+}
+
+/// What is wrong with a sink.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SinkTrouble {
+    /// `retrying` or `open`.
+    pub state: SinkState,
+    /// Since when, by our own clock.
+    pub since: Timestamp,
+    /// The last failure; free of private values.
+    pub error: ErrorReport,
 }
 
 /// A sink's place and what is noted about it.
@@ -158,6 +173,23 @@ impl Positions {
             self.store.call(move |store| store.set_sink_positions(&idle)).await?;
         }
         self.publish(&mut inner).await
+    }
+
+    /// Notes how `sink` fares: its state with the last failure, or `None` once a delivery succeeds. Written when that
+    /// changes, and not with every delivery.
+    ///
+    /// # Errors
+    /// On any storage error.
+    pub async fn troubled(&self, sink: &str, trouble: Option<(SinkState, ErrorReport)>) -> Result<(), StoreError> {
+        let mut inner = self.inner.lock().await;
+        let before = inner.notes.get(sink).and_then(|note| note.trouble.as_ref());
+        let since = before.map_or_else(|| self.clock.now(), |before| before.since);
+        let now = trouble.map(|(state, error)| SinkTrouble { state, since, error });
+        if before == now.as_ref() {
+            return Ok(());
+        }
+        inner.notes.entry(sink.to_owned()).or_default().trouble = now;
+        self.save_notes(&inner).await
     }
 
     /// Every sink's place, freshly counted.

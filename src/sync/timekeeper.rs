@@ -12,6 +12,7 @@ use super::Seq;
 use super::clock_guard::{ClockGuard, ClockMemory, SierraTime};
 use super::observer::{Event, SharedObserver};
 use super::ports::{Snapshot, Source, SourceError, Store, StoreError, StoreErrorKind, Traffic};
+use super::report::summary::{ErrorReport, StreamOutcome};
 use super::store_handle::StoreHandle;
 use crate::clock::SharedClock;
 use crate::record::Stream;
@@ -41,6 +42,17 @@ struct Memory {
     reach_back: BTreeMap<Stream, i64>,
     #[serde(default)]
     last_success: BTreeMap<Stream, Timestamp>,
+    #[serde(default)]
+    last_pass: BTreeMap<Stream, LastPass>,
+}
+
+/// How the last pass over a stream ended: what a process that ended must not take along.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LastPass {
+    /// How the stream stood.
+    pub outcome: StreamOutcome,
+    /// The last failure; free of private values.
+    pub error: Option<ErrorReport>,
 }
 
 /// Why the time is not known.
@@ -87,6 +99,9 @@ impl Timekeeper {
             }
             self.observer.observe(&Event::ClockStepped { step });
         }
+        if let Some(date) = time.absurd {
+            self.observer.observe(&Event::DateNotBelieved { date });
+        }
         if inner.memory.reach_back != before.reach_back {
             self.save(&inner.memory).await?;
         }
@@ -122,6 +137,30 @@ impl Timekeeper {
             inner.memory.last_success.insert(stream, self.clock.now());
         }
         if succeeded || reached_back { self.save(&inner.memory).await } else { Ok(()) }
+    }
+
+    /// How the last pass over `stream` ended, in this process or an earlier one.
+    pub async fn last_pass(&self, stream: Stream) -> Option<LastPass> {
+        self.inner.lock().await.memory.last_pass.get(&stream).cloned()
+    }
+
+    /// Notes how a pass over `stream` ended. Written when that is another way than before.
+    ///
+    /// # Errors
+    /// On any storage error.
+    pub async fn ended(
+        &self,
+        stream: Stream,
+        outcome: StreamOutcome,
+        error: Option<ErrorReport>,
+    ) -> Result<(), StoreError> {
+        let mut inner = self.inner.lock().await;
+        let last = LastPass { outcome, error };
+        if inner.memory.last_pass.get(&stream) == Some(&last) {
+            return Ok(());
+        }
+        inner.memory.last_pass.insert(stream, last);
+        self.save(&inner.memory).await
     }
 
     async fn save(&self, memory: &Memory) -> Result<(), StoreError> {

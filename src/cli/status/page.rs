@@ -18,7 +18,7 @@ pub(super) fn of(report: &StatusReport) -> String {
     rows.extend(report.streams.iter().map(|(name, stream)| stream_row(name, stream, now)));
     rows.push(Vec::new());
     rows.push(heading(&["sink", "state", "waiting", "oldest"]));
-    rows.extend(report.sinks.iter().map(|(name, sink)| sink_row(name, sink)));
+    rows.extend(report.sinks.iter().map(|(name, sink)| sink_row(name, sink, now)));
     lines.push(aligned(&rows));
     lines.push(String::new());
     lines.push(aligned(&[
@@ -69,10 +69,11 @@ fn stream_row(name: &str, stream: &StreamStatus, now: Timestamp) -> Vec<String> 
     ]
 }
 
-fn sink_row(name: &str, sink: &SinkStatus) -> Vec<String> {
+fn sink_row(name: &str, sink: &SinkStatus, now: Timestamp) -> Vec<String> {
+    let since = sink.since.map_or_else(String::new, |then| format!(", since {}", ago(then, now)));
     vec![
         name.to_owned(),
-        sink_state(sink.state).to_owned(),
+        format!("{}{since}", sink_state(sink.state)),
         grouped(sink.pending),
         sink.oldest_age_seconds.map_or_else(|| "-".to_owned(), spoken_seconds),
     ]
@@ -198,6 +199,7 @@ mod tests {
             state: SinkState::Ok,
             pending: 0,
             oldest_age_seconds: None,
+            since: None,
             breaker: BreakerState::Closed,
             published: BTreeMap::new(),
             gaps: Vec::new(),

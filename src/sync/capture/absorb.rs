@@ -26,6 +26,10 @@ const SLICE_BYTES: usize = 2 << 20;
 /// …and so many entries of any outcome, since each is at least remembered.
 const SLICE_ENTRIES: usize = 1000;
 
+/// The id of a row that stands in no ledger: readings that belong to no walk are absorbed under it, and no position is
+/// kept of them. Stores number rows from 1.
+pub(super) const NO_ROW: u64 = 0;
+
 /// One entry with the request that brought it: a record that was asked for again has its own.
 #[derive(Debug)]
 pub struct Arrival {
@@ -198,7 +202,7 @@ impl Slices<'_> {
                 }
             }
         }
-        if decision.verdict == Verdict::Unchanged {
+        if matches!(decision.verdict, Verdict::Unchanged | Verdict::DeletedUnseen) {
             self.slice.discards.extend(self.known.healed(&mapped.id));
         }
         if let Some(change) = self.change(mapped, decision.verdict, links) {
@@ -274,7 +278,9 @@ impl Slices<'_> {
         row.touched = self.captured;
         let mut slice = std::mem::take(&mut self.slice);
         let filling = std::mem::take(&mut self.filling);
-        slice.rows.push(row.clone());
+        if row.id != NO_ROW {
+            slice.rows.push(row.clone());
+        }
         let seqs = self.store.commit(slice)?;
         self.done.row = row;
         self.done.entries += filling.tally;

@@ -4,10 +4,13 @@
 //! of these numbers are then halved. What can be read is kept, what cannot is set aside (B10), and all of it is judged
 //! as the one page that it is. When not even the numbers come, ranges are doubled from the position instead.
 //!
+//! A range is read when Sierra says that nothing is left in it, or when its last number came: a page may be shorter
+//! than it was asked for, and what it holds back would be passed by for ever. For the same reason the first "nothing"
+//! is asked again. And no number is set aside that Sierra did not name and that was not proved to be the matter.
+//!
 //! The source asks each of these questions once and leaves the breaker out of it, as long as they fail as the page
 //! did.
 
-use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
 use super::absorb::{Arrival, Batch};
@@ -18,7 +21,7 @@ use super::tripwire::Tripped;
 use super::walk::Question;
 use crate::record::RecordNumber;
 use crate::sync::observer::Event;
-use crate::sync::ports::{Answer, BadEntry, FieldSet, PageQuery, SourceError, SourceErrorKind};
+use crate::sync::ports::{Answer, BadEntry, FieldSet, PageFilter, PageQuery, SourceError, SourceErrorKind};
 use crate::sync::{LedgerRow, RequestNumber};
 
 /// Poisoned records on one page, with no good one among them, that stop the stream: then it is no single record.
@@ -74,8 +77,6 @@ struct Found {
     arrivals: Vec<Arrival>,
     poisoned: u64,
     good: u64,
-    /// Sierra's time at the last answer.
-    date: Option<Timestamp>,
 }
 
 /// What became of one question.
@@ -98,7 +99,7 @@ impl Taking<'_> {
             let (Some(first), Some(last)) = (piece.first().copied(), piece.last().copied()) else { continue };
             match self.ask(&self.range(row, first, last, limit), tally).await? {
                 Piece::Came(answer) => {
-                    if let Some(read) = cut_short(&answer, limit, last) {
+                    if let Some(read) = cut_short(&answer, last) {
                         pieces.push(piece.split_at(piece.partition_point(|number| *number <= read)).1);
                     }
                     self.keep(answer);
@@ -117,34 +118,89 @@ impl Taking<'_> {
     }
 
     /// Doubles closed ranges from the position, halves those that fail, and absorbs each that does not.
+    ///
+    /// A number that fails alone is only a suspect until another one answers: a server that fails whatever it is asked
+    /// would else fill the quarantine with numbers that no record has. Then each suspect is asked for once more.
     async fn blind(&mut self, row: &mut LedgerRow, tally: &mut Tally) -> Result<(), WalkError> {
         let limit = self.lane.settings.page_size;
+        let mut suspects: Vec<RecordNumber> = Vec::new();
         let mut width = 1_u64;
         let mut clear = 0_u64;
         while clear < CLEAR {
-            let first = self.question.page(row, 1, false).after.map_or(RecordNumber::new(1), RecordNumber::next);
+            let before = suspects.last().copied().or(self.question.page(row, 1, false).after);
+            let first = before.map_or(RecordNumber::new(1), RecordNumber::next);
+            if self.question.until.is_some_and(|until| first > until) {
+                return self.judge_by_the_last_answered(&mut suspects, row, tally).await;
+            }
+            if suspects.len() >= ALL_BAD {
+                return Err(self.cause.clone().into());
+            }
             let last = RecordNumber::new(first.value().saturating_add(width - 1));
             let last = self.question.until.map_or(last, |until| last.min(until));
             match self.ask(&self.range(row, first, last, limit), tally).await? {
                 Piece::Came(answer) => {
-                    let through = cut_short(&answer, limit, last).unwrap_or(last);
+                    self.judge(&mut suspects, row, tally).await?;
+                    let through = cut_short(&answer, last).unwrap_or(last);
                     self.keep(answer);
                     self.absorb(through, row, tally).await?;
                     clear += through.value().saturating_sub(first.value()) + 1;
                     width = width.saturating_mul(2).min(CLEAR);
                 }
-                Piece::Poisoned if width == 1 => {
-                    self.set_aside(first, ALL_BAD)?;
-                    self.absorb(first, row, tally).await?;
-                    clear = 0;
+                Piece::Poisoned if first == last => {
+                    suspects.push(first);
+                    (width, clear) = (1, 0);
                 }
                 Piece::Poisoned => {
                     width = (width / 2).max(1);
                     clear = 0;
                 }
             }
-            if self.question.until.is_some_and(|until| row.position >= Some(until)) {
-                break;
+        }
+        Ok(())
+    }
+
+    /// No number after the suspects is left to tell: one before them that was answered is asked for again. If that
+    /// fails now, it is not these records.
+    async fn judge_by_the_last_answered(
+        &mut self,
+        suspects: &mut Vec<RecordNumber>,
+        row: &mut LedgerRow,
+        tally: &mut Tally,
+    ) -> Result<(), WalkError> {
+        let Some(last) = suspects.last().copied() else { return Ok(()) };
+        let Some(known) = row.position else { return Err(self.cause.clone().into()) };
+        match self.ask(&self.range(row, known, known, 1), tally).await? {
+            Piece::Came(_) => {
+                self.judge(suspects, row, tally).await?;
+                self.absorb(last, row, tally).await
+            }
+            Piece::Poisoned => Err(self.cause.clone().into()),
+        }
+    }
+
+    /// Asks for each suspect once more, now that others are answered: what it is goes among the arrivals. One that
+    /// Sierra says it does not have is none.
+    async fn judge(
+        &mut self,
+        suspects: &mut Vec<RecordNumber>,
+        row: &LedgerRow,
+        tally: &mut Tally,
+    ) -> Result<(), WalkError> {
+        for suspect in std::mem::take(suspects) {
+            if let Piece::Came(answer) = self.ask(&self.range(row, suspect, suspect, 1), tally).await? {
+                self.keep(answer);
+                continue;
+            }
+            let filter = PageFilter::Ids(vec![suspect]);
+            let named = PageQuery {
+                filter,
+                after: None,
+                until: None,
+                fields: FieldSet::IdOnly,
+                ..self.question.page(row, 1, true)
+            };
+            if !matches!(self.ask(&named, tally).await?, Piece::Came(Answer::Nothing { .. })) {
+                self.set_aside(suspect, ALL_BAD)?;
             }
         }
         Ok(())
@@ -155,7 +211,17 @@ impl Taking<'_> {
         PageQuery { after, until: Some(last), ..self.question.page(row, limit, false) }
     }
 
+    /// Asks once; "nothing" is asked again on another connection before it is believed (BR-054).
     async fn ask(&self, query: &PageQuery, tally: &mut Tally) -> Result<Piece, WalkError> {
+        match self.ask_once(query, tally).await? {
+            Piece::Came(Answer::Nothing { .. }) if query.fields != FieldSet::IdOnly => {
+                self.ask_once(&PageQuery { fresh_connection: true, ..query.clone() }, tally).await
+            }
+            piece => Ok(piece),
+        }
+    }
+
+    async fn ask_once(&self, query: &PageQuery, tally: &mut Tally) -> Result<Piece, WalkError> {
         if self.cancel.is_cancelled() {
             return Err(WalkError::Cancelled);
         }
@@ -178,7 +244,6 @@ impl Taking<'_> {
     fn keep(&mut self, answer: Answer) {
         if let Answer::Page(page) = answer {
             let (sent, answered) = (page.sent, page.answered);
-            self.found.date = page.date.or(self.found.date);
             self.found.good += u64::try_from(page.entries.len()).unwrap_or(0);
             self.found.arrivals.extend(page.entries.into_iter().map(|entry| Arrival { entry, sent, answered }));
         }
@@ -196,7 +261,7 @@ impl Taking<'_> {
         let reason = match (self.cause.status_code, self.cause.code) {
             (Some(status), Some(code)) => format!("Sierra answers {status} with code {code} whenever it is asked for"),
             (Some(status), None) => format!("Sierra answers {status} without a record whenever it is asked for"),
-            (None, _) => "Sierra does not answer whenever it is asked for".to_owned(),
+            (None, _) => "no whole answer comes whenever it is asked for".to_owned(),
         };
         let entry = Err(BadEntry { id: Some(number), reason, payload: None });
         let never = RequestNumber::default();
@@ -209,7 +274,7 @@ impl Taking<'_> {
         tally.pages += u64::from(!arrivals.is_empty());
         let (class, cancel) = (self.question.class, self.cancel);
         self.lane.ask_for_missing_marc(&mut arrivals, class, tally, cancel).await?;
-        let batch = Batch { arrivals, last_id, captured: self.found.date.unwrap_or_else(|| self.lane.clock.now()) };
+        let batch = Batch { arrivals, last_id, captured: self.lane.clock.now() };
         let absorbed = self.lane.absorb(&self.question.intake, batch, row).await?;
         tally.entries += absorbed.entries;
         Ok(())
@@ -230,9 +295,9 @@ fn numbers_of(answer: &Answer) -> Vec<RecordNumber> {
     numbers
 }
 
-/// How far a full page came that does not reach `last`: records may have entered the range since it was measured.
-fn cut_short(answer: &Answer, limit: u32, last: RecordNumber) -> Option<RecordNumber> {
+/// How far a page came that does not reach `last`: it was full and records have entered the range since it was
+/// measured, or Sierra sent fewer than it was asked for, or it was the trial after an outage, which asks for one.
+fn cut_short(answer: &Answer, last: RecordNumber) -> Option<RecordNumber> {
     let Answer::Page(page) = answer else { return None };
-    let is_full = page.entries.len() >= usize::try_from(limit).unwrap_or(usize::MAX);
-    (is_full && page.last_id < last).then_some(page.last_id)
+    (page.last_id < last).then_some(page.last_id)
 }

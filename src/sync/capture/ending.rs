@@ -11,7 +11,9 @@ pub const APART: Duration = Duration::from_secs(5);
 pub enum Rigour {
     /// A window: nothing right after a full page is asked again once, on another connection (BR-054).
     Window,
-    /// A full sweep: nothing must be said twice, on different connections and at least [`APART`] apart.
+    /// A full sweep: nothing must be said twice, on different connections and at least [`APART`] apart. A page of
+    /// records that were all created since the sweep began says so too: numbers are given in the order of creation, and
+    /// what came later belongs to the update pass. Else no sweep would end in a library that adds records all the time.
     Sweep,
 }
 
@@ -46,8 +48,12 @@ impl Ending {
         Self { rigour, after_full_page: resumed, is_repeated: false }
     }
 
-    /// A page came with `entries` of at most `limit`.
-    pub fn on_page(&mut self, entries: usize, limit: u32) -> Next {
+    /// A page came with `entries` of at most `limit`. `only_later` is whether every one of them is a record created
+    /// since the walk began.
+    pub fn on_page(&mut self, entries: usize, limit: u32, only_later: bool) -> Next {
+        if self.rigour == Rigour::Sweep && only_later {
+            return self.on_nothing();
+        }
         self.after_full_page = entries >= usize::try_from(limit).unwrap_or(usize::MAX);
         self.is_repeated = false;
         Next::Page
@@ -80,17 +86,26 @@ mod tests {
         let mut ending = Ending::new(Rigour::Window, false);
         assert_eq!(ending.on_nothing(), Next::End);
         let mut ending = Ending::new(Rigour::Window, false);
-        assert_eq!(ending.on_page(1999, 2000), Next::Page);
+        assert_eq!(ending.on_page(1999, 2000, false), Next::Page);
         assert_eq!(ending.on_nothing(), Next::End);
+    }
+
+    /// What is new to a window is what it is for.
+    #[test]
+    fn a_window_goes_on_after_pages_of_new_records() {
+        let mut ending = Ending::new(Rigour::Window, false);
+        for _ in 0..3 {
+            assert_eq!(ending.on_page(2000, 2000, true), Next::Page);
+        }
     }
 
     /// BR-054: an empty answer in mid-run does not end a window.
     #[test]
     fn nothing_after_a_full_page_is_asked_once_more() {
         let mut ending = Ending::new(Rigour::Window, false);
-        ending.on_page(2000, 2000);
+        ending.on_page(2000, 2000, false);
         assert_eq!(ending.on_nothing(), Next::Again { after: Duration::ZERO });
-        assert_eq!(ending.on_page(2000, 2000), Next::Page);
+        assert_eq!(ending.on_page(2000, 2000, false), Next::Page);
         assert_eq!(ending.on_nothing(), Next::Again { after: Duration::ZERO });
         assert_eq!(ending.on_nothing(), Next::End);
     }
@@ -106,7 +121,32 @@ mod tests {
     fn a_sweep_ends_on_two_empty_answers_in_a_row_five_seconds_apart() {
         let mut ending = Ending::new(Rigour::Sweep, false);
         assert_eq!(ending.on_nothing(), Next::Again { after: APART });
-        assert_eq!(ending.on_page(3, 2000), Next::Page);
+        assert_eq!(ending.on_page(3, 2000, false), Next::Page);
+        assert_eq!(ending.on_nothing(), Next::Again { after: APART });
+        assert_eq!(ending.on_nothing(), Next::End);
+    }
+
+    #[test]
+    fn a_sweep_ends_although_records_are_added_all_the_time() {
+        let mut ending = Ending::new(Rigour::Sweep, false);
+        assert_eq!(ending.on_page(2000, 2000, false), Next::Page);
+        assert_eq!(ending.on_page(1, 2000, true), Next::Again { after: APART });
+        assert_eq!(ending.on_page(5, 2000, true), Next::End);
+        let mut ending = Ending::new(Rigour::Sweep, false);
+        assert_eq!(ending.on_nothing(), Next::Again { after: APART });
+        assert_eq!(ending.on_page(5, 2000, true), Next::End);
+    }
+
+    /// BR-054: a lie among them is found out by any record that was there before.
+    #[test]
+    fn a_sweep_goes_on_at_any_record_that_was_there_before() {
+        let mut ending = Ending::new(Rigour::Sweep, true);
+        for _ in 0..3 {
+            assert_eq!(ending.on_nothing(), Next::Again { after: APART });
+            assert_eq!(ending.on_page(2000, 2000, false), Next::Page);
+            assert_eq!(ending.on_page(5, 2000, true), Next::Again { after: APART });
+            assert_eq!(ending.on_page(1, 2000, false), Next::Page);
+        }
         assert_eq!(ending.on_nothing(), Next::Again { after: APART });
         assert_eq!(ending.on_nothing(), Next::End);
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::sync::{Mutex, watch};
 use tokio_util::sync::CancellationToken;
 
-use super::absorb::{AbsorbError, Absorbed, Batch, Intake, absorb};
+use super::absorb::{AbsorbError, Absorbed, Batch, Intake, NO_ROW, absorb};
 use super::error::WalkError;
 use super::map::Mapper;
 use super::tripwire::Tripwire;
@@ -104,14 +104,18 @@ impl Lane {
         row: &mut LedgerRow,
     ) -> Result<Absorbed, WalkError> {
         let mut tripwire = self.tripwire.lock().await;
-        let (mapper, intake, before, mut wire) =
-            (Arc::clone(&self.mapper), intake.clone(), row.clone(), tripwire.clone());
+        // What is asked for because it was bad says nothing about the share of bad entries.
+        let is_walk = row.id != NO_ROW;
+        let mut wire = if is_walk { tripwire.clone() } else { Tripwire::default() };
+        let (mapper, intake, before) = (Arc::clone(&self.mapper), intake.clone(), row.clone());
         let work = move |store: &dyn crate::sync::Store| -> Result<(Absorbed, Tripwire), AbsorbError> {
             let absorbed = absorb(store, &mapper, &intake, batch, before, &mut wire)?;
             Ok((absorbed, wire))
         };
         let (absorbed, wire) = self.store.call(work).await?;
-        *tripwire = wire;
+        if is_walk {
+            *tripwire = wire;
+        }
         *row = absorbed.row.clone();
         if let Some(last_seq) = absorbed.last_seq {
             self.ringer.send_replace(last_seq);

@@ -1,4 +1,4 @@
-//! One pass over one stream: what is owed, then the update pass, then the delete pass.
+//! One pass over one stream: what is owed, then the update pass, then the delete pass, then what was set aside.
 //!
 //! A row that fails does not keep the next one from being tried (BR-070). Only what no row could get past ends the
 //! pass early: an open breaker, a quota wait, a refused credential, a full outbox, a shutdown.
@@ -121,6 +121,7 @@ struct Running<'a> {
 
 impl Running<'_> {
     async fn run(&mut self) -> Result<(), StoreError> {
+        let began = self.lane.clock.now();
         let rows = self.lane.rows().await?;
         let mut owed = plan::owed_in_order(&rows);
         if coverage(&rows).pinned.is_none() {
@@ -143,6 +144,9 @@ impl Running<'_> {
         }
         if self.order.deletes && self.goes_on(&covered) {
             self.deletes(&covered).await?;
+        }
+        if self.order.update && self.goes_on(&covered) {
+            self.lane.replay(began, &mut self.tally, self.cancel).await?;
         }
         Ok(())
     }

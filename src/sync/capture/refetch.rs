@@ -28,7 +28,8 @@ impl Lane {
             let mut found = self.ask_by_list(numbers, class, tally, cancel).await?;
             for arrival in arrivals.iter_mut().filter(|arrival| without_marc(arrival).is_some()) {
                 let number = arrival.entry.as_ref().ok().map(Entry::id);
-                if let Some(again) = number.and_then(|number| found.remove(&number)) {
+                let again = number.and_then(|number| found.remove(&number));
+                if let Some(again) = again.filter(|again| !is_older(again, arrival)) {
                     *arrival = again;
                 }
             }
@@ -80,6 +81,16 @@ fn without_marc(arrival: &Arrival) -> Option<RecordNumber> {
         Ok(Entry::Live(Live::Bib(bib))) if bib.var_fields.is_none() => Some(bib.id),
         _ => None,
     }
+}
+
+/// Whether the answer to the list shows an earlier version than the page did: a back-end that lags behind another.
+/// Taken for the newer one it would hide that there is something to wait for.
+fn is_older(again: &Arrival, arrival: &Arrival) -> bool {
+    let stamp = |arrival: &Arrival| match &arrival.entry {
+        Ok(Entry::Live(live)) => live.updated(),
+        _ => None,
+    };
+    matches!((stamp(again), stamp(arrival)), (Some(again), Some(first)) if again < first)
 }
 
 fn is_refusal(kind: SourceErrorKind) -> bool {

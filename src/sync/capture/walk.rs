@@ -8,6 +8,7 @@ use super::error::WalkError;
 use super::lane::Lane;
 use super::page_size::PageSize;
 use super::tally::Tally;
+use crate::record::{Entry, Live};
 use crate::sync::decide::Rules;
 use crate::sync::ports::{Answer, CallClass, FieldSet, Page, PageFilter, PageQuery, SourceErrorKind};
 use crate::sync::settings::StreamSettings;
@@ -83,25 +84,18 @@ impl Lane {
             self.ready(cancel).await?;
             let limit = smaller.limit().unwrap_or(self.settings.page_size);
             let query = question.page(row, limit, fresh_connection);
-            match self.ask(&query, cancel).await {
+            let next = match self.ask(&query, cancel).await {
                 Ok(Answer::Nothing { traffic, .. }) => {
                     tally.traffic += traffic;
-                    match ending.on_nothing() {
-                        Next::End => return Ok(()),
-                        Next::Page => fresh_connection = false,
-                        Next::Again { after } => {
-                            self.pause(after, cancel).await?;
-                            fresh_connection = true;
-                        }
-                    }
+                    ending.on_nothing()
                 }
                 Ok(Answer::Page(page)) => {
                     tally.traffic += page.traffic;
                     tally.pages += 1;
-                    ending.on_page(page.entries.len(), limit);
+                    let next = ending.on_page(page.entries.len(), limit, is_only_later(&page, row));
                     self.take_in(page, &question, row, tally, cancel).await?;
-                    fresh_connection = false;
                     smaller.on_success();
+                    next
                 }
                 Err(WalkError::Source(failed)) if failed.kind == SourceErrorKind::Narrow => {
                     tally.traffic += failed.traffic;
@@ -115,12 +109,21 @@ impl Lane {
                             ending = Ending::new(question.rigour, true);
                         }
                     }
+                    continue;
                 }
                 Err(WalkError::Source(failed)) => {
                     tally.traffic += failed.traffic;
                     return Err(failed.into());
                 }
                 Err(error) => return Err(error),
+            };
+            match next {
+                Next::End => return Ok(()),
+                Next::Page => fresh_connection = false,
+                Next::Again { after } => {
+                    self.pause(after, cancel).await?;
+                    fresh_connection = true;
+                }
             }
         }
     }
@@ -138,7 +141,7 @@ impl Lane {
             return Err(WalkError::Looped);
         }
         let (sent, answered, last_id) = (page.sent, page.answered, page.last_id);
-        let captured = page.date.unwrap_or_else(|| self.clock.now());
+        let captured = self.clock.now();
         let mut arrivals: Vec<Arrival> =
             page.entries.into_iter().map(|entry| Arrival { entry, sent, answered }).collect();
         self.ask_for_missing_marc(&mut arrivals, question.class, tally, cancel).await?;
@@ -146,4 +149,13 @@ impl Lane {
         tally.entries += absorbed.entries;
         Ok(())
     }
+}
+
+/// Whether a sweep has come to records that were all created since it began: see [`Rigour::Sweep`]. One whose date of
+/// creation is not known counts as older.
+fn is_only_later(page: &Page, row: &LedgerRow) -> bool {
+    let Span::Ids { pinned, .. } = row.span else { return false };
+    let is_later =
+        |live: &Live| live.created().is_some_and(|at| at >= pinned) && live.updated().is_none_or(|at| at >= pinned);
+    page.entries.iter().all(|entry| matches!(entry, Ok(Entry::Live(live)) if is_later(live)))
 }

@@ -31,8 +31,6 @@ const BATCH_BYTES: usize = 4 << 20;
 const SETTLE_EVERY: Duration = Duration::from_secs(30);
 /// How long a lane rests that stopped because its sink refuses too much.
 const STOPPED_FOR: Duration = Duration::from_secs(600);
-/// How long a delivery in flight may still take once shutdown was asked for.
-const LAST_CALL: Duration = Duration::from_secs(3);
 
 /// A sink, its place, and how it fares.
 pub struct SinkLane {
@@ -72,14 +70,16 @@ pub struct Standing {
 
 /// When a lane's run ends.
 #[derive(Debug, Clone)]
-pub enum Ending {
-    /// With the shutdown.
-    Shutdown,
-    /// When nothing waits and capture has ended, or the sink is paused, detached, or does not take deliveries.
-    Drained {
-        /// Turns `true` when capture has ended.
-        captured: watch::Receiver<bool>,
-    },
+pub struct Ending {
+    /// Whether it is asked for from the start, and not only by a shutdown. Once it is, a run ends when nothing waits and
+    /// capture has ended, or the sink is paused, detached, or does not take deliveries.
+    pub when_drained: bool,
+    /// Turns `true` when capture has ended.
+    pub captured: watch::Receiver<bool>,
+    /// The shutdown: what is captured is still delivered…
+    pub asked: CancellationToken,
+    /// …but not beyond this moment. The rest stays queued.
+    pub too_late: CancellationToken,
 }
 
 impl SinkLane {
@@ -105,53 +105,53 @@ impl SinkLane {
     ///
     /// # Errors
     /// Only when the store fails: a sink's failures are in its [`Standing`].
-    pub async fn run(&self, ending: Ending, cancel: &CancellationToken) -> Result<(), StoreError> {
+    pub async fn run(&self, ending: Ending) -> Result<(), StoreError> {
         let mut courier = self.sink.lock().await;
         let mut bell = self.bell.clone();
         let mut paused = self.paused.subscribe();
         let mut is_settled = false;
-        while !cancel.is_cancelled() {
+        while !ending.too_late.is_cancelled() {
             // Wake-ups are armed before work is looked for, so that none is missed in between.
             bell.mark_unchanged();
-            let is_last_look = ending.is_last_look();
+            let (is_wanted, is_last_look) = (ending.is_wanted(), ending.has_capture_ended());
             if *paused.borrow_and_update() {
-                match &ending {
-                    Ending::Drained { .. } => break,
-                    Ending::Shutdown => self.wait(&mut paused, None, cancel).await,
+                if is_wanted {
+                    break;
                 }
+                self.wait(&mut paused, None, &ending.asked).await;
                 continue;
             }
             let Some(confirmed) = self.positions.confirmed(self.name()).await else {
-                match &ending {
-                    Ending::Drained { .. } => break,
-                    Ending::Shutdown => self.wait(&mut bell, Some(SETTLE_EVERY), cancel).await,
+                if is_wanted {
+                    break;
                 }
+                self.wait(&mut bell, Some(SETTLE_EVERY), &ending.asked).await;
                 continue;
             };
             let read = move |store: &dyn crate::sync::Store| store.outbox_after(confirmed, BATCH, BATCH_BYTES);
             let changes = self.store.call(read).await?;
             if let Some(last) = changes.last().map(|change| change.seq) {
                 is_settled = false;
-                if !self.deliver(&mut courier, changes, last, &ending, cancel).await? {
-                    match &ending {
-                        Ending::Drained { .. } => break,
-                        // Stopped for refusing too much: until somebody resumes it, or a long while has passed.
-                        Ending::Shutdown => self.wait(&mut paused, Some(STOPPED_FOR), cancel).await,
+                if !self.deliver(&mut courier, changes, last, &ending).await? {
+                    if ending.is_wanted() {
+                        break;
                     }
+                    // Stopped for refusing too much: until somebody resumes it, or a long while has passed.
+                    self.wait(&mut paused, Some(STOPPED_FOR), &ending.asked).await;
                     courier.refusals.forget();
                 }
                 continue;
             }
             if !is_settled {
-                self.settle(&mut courier).await;
+                self.settle(&mut courier).await?;
                 is_settled = true;
             }
-            match &ending {
-                Ending::Drained { .. } if is_last_look => break,
-                Ending::Drained { captured } => self.wait_for_either(&mut bell, &mut captured.clone(), cancel).await,
-                Ending::Shutdown => {
-                    is_settled = !self.timed_out(&mut bell, SETTLE_EVERY, cancel).await;
-                }
+            if !is_wanted {
+                is_settled = !self.timed_out(&mut bell, SETTLE_EVERY, &ending.asked).await;
+            } else if is_last_look {
+                break;
+            } else {
+                self.wait_for_either(&mut bell, &mut ending.captured.clone(), &ending.too_late).await;
             }
         }
         Ok(())
@@ -172,10 +172,9 @@ impl SinkLane {
         changes: Vec<Change>,
         last: Seq,
         ending: &Ending,
-        cancel: &CancellationToken,
     ) -> Result<bool, StoreError> {
         let routed: Vec<Change> = changes.into_iter().filter_map(|change| route(change, &self.route)).collect();
-        let Progress { through, delivered, stopped } = self.hand_over(courier, &routed, ending, cancel).await?;
+        let Progress { through, delivered, stopped } = self.hand_over(courier, &routed, ending).await?;
         let through = if stopped { through } else { Some(last) };
         if let Some(through) = through {
             self.positions.confirm(self.name(), through).await?;
@@ -194,7 +193,6 @@ impl SinkLane {
         courier: &mut Courier,
         changes: &[Change],
         ending: &Ending,
-        cancel: &CancellationToken,
     ) -> Result<Progress, StoreError> {
         let mut progress = Progress::default();
         let mut refused = 0_usize;
@@ -202,7 +200,7 @@ impl SinkLane {
         let mut rest = changes;
         while !rest.is_empty() {
             let (batch, after) = rest.split_at(size.min(rest.len()));
-            match self.attempt(courier, batch, ending, cancel).await {
+            match self.attempt(courier, batch, ending).await? {
                 Handed::Taken => {
                     courier.refusals.on_taken();
                     progress.delivered += u64::try_from(batch.len()).unwrap_or(0);
@@ -213,7 +211,7 @@ impl SinkLane {
                 }
                 Handed::Refused(error) => {
                     if !courier.refusals.on_refused() {
-                        self.goes_down(courier, &error);
+                        self.goes_down(courier, &error).await?;
                         progress.stopped = true;
                         return Ok(progress);
                     }
@@ -234,52 +232,42 @@ impl SinkLane {
             let message = format!("{refused} of {} changes were refused", changes.len());
             let hint = "the log names each refused change and why; repair the sink, then sync again".into();
             let error = SinkError { disposition: Disposition::Halt, message, hint, culprit: None, source: None };
-            self.goes_down(courier, &error);
+            self.goes_down(courier, &error).await?;
             progress.stopped = true;
         }
         Ok(progress)
     }
 
     /// Delivers one batch, retrying what is worth it.
-    async fn attempt(
-        &self,
-        courier: &mut Courier,
-        batch: &[Change],
-        ending: &Ending,
-        cancel: &CancellationToken,
-    ) -> Handed {
+    async fn attempt(&self, courier: &mut Courier, batch: &[Change], ending: &Ending) -> Result<Handed, StoreError> {
         loop {
-            let too_late = async {
-                cancel.cancelled().await;
-                tokio::time::sleep(LAST_CALL).await;
-            };
             let delivered = tokio::select! {
                biased;
                 delivered = courier.sink.deliver(batch) => delivered,
-                () = too_late => return Handed::Stopped,
+                () = ending.too_late.cancelled() => return Ok(Handed::Stopped),
             };
             let error = match delivered {
                 Ok(()) => {
-                    self.recovers(courier);
-                    return Handed::Taken;
+                    self.recovers(courier).await?;
+                    return Ok(Handed::Taken);
                 }
                 Err(error) => error,
             };
             let verdict = match error.disposition {
-                Disposition::Quarantine | Disposition::NarrowWindow => return Handed::Refused(error),
+                Disposition::Quarantine | Disposition::NarrowWindow => return Ok(Handed::Refused(error)),
                 Disposition::RetryLater { not_before } => courier.health.on_failure(not_before, &mut courier.generator),
                 Disposition::Reauthenticate => courier.health.on_failure(None, &mut courier.generator),
                 Disposition::Halt => courier.health.on_refusal(),
             };
             let after = match verdict {
                 Verdict::Retry { after } => {
-                    self.is_retried(courier, &error);
+                    self.is_retried(courier.health.failures(), &error).await?;
                     after
                 }
                 Verdict::Open { after } => {
-                    self.is_down(&error);
-                    if matches!(ending, Ending::Drained { .. }) {
-                        return Handed::Stopped;
+                    self.is_down(&error).await?;
+                    if ending.is_wanted() {
+                        return Ok(Handed::Stopped);
                     }
                     courier.refusals.forget();
                     after
@@ -288,7 +276,8 @@ impl SinkLane {
             tokio::select! {
                 biased;
                 () = tokio::time::sleep(after) => {}
-                () = cancel.cancelled() => return Handed::Stopped,
+                // A shutdown does not wait for a sink that is not well.
+                () = ending.asked.cancelled() => return Ok(Handed::Stopped),
             }
         }
     }
@@ -316,44 +305,50 @@ impl SinkLane {
         Ok(())
     }
 
-    async fn settle(&self, courier: &mut Courier) {
+    async fn settle(&self, courier: &mut Courier) -> Result<(), StoreError> {
         match courier.sink.settle().await {
-            Ok(()) => {}
-            Err(error) => self.is_retried(courier, &error),
+            // Nothing waits and the sink is well: whatever was the matter is over.
+            Ok(()) => self.recovers(courier).await,
+            Err(error) => self.is_retried(courier.health.failures(), &error).await,
         }
     }
 
-    fn recovers(&self, courier: &mut Courier) {
+    async fn recovers(&self, courier: &mut Courier) -> Result<(), StoreError> {
         let was_open = courier.health.is_open();
         courier.health.on_success();
-        let mut standing = self.stand();
-        (standing.trouble, standing.error) = (None, None);
-        drop(standing);
+        self.stands(None).await?;
         if was_open {
             self.observer.observe(&Event::SinkUp { sink: self.name().into() });
         }
+        Ok(())
     }
 
-    fn is_retried(&self, courier: &Courier, error: &SinkError) {
+    async fn is_retried(&self, attempt: u32, error: &SinkError) -> Result<(), StoreError> {
         let report = report(error);
-        let mut standing = self.stand();
-        (standing.trouble, standing.error) = (Some(SinkState::Retrying), Some(report.clone()));
-        drop(standing);
-        let attempt = courier.health.failures();
+        self.stands(Some((SinkState::Retrying, report.clone()))).await?;
         self.observer.observe(&Event::DeliveryRetried { sink: self.name().into(), attempt, error: report });
+        Ok(())
     }
 
-    fn goes_down(&self, courier: &mut Courier, error: &SinkError) {
+    async fn goes_down(&self, courier: &mut Courier, error: &SinkError) -> Result<(), StoreError> {
         courier.health.on_refusal();
-        self.is_down(error);
+        self.is_down(error).await
     }
 
-    fn is_down(&self, error: &SinkError) {
+    async fn is_down(&self, error: &SinkError) -> Result<(), StoreError> {
         let report = report(error);
-        let mut standing = self.stand();
-        (standing.trouble, standing.error) = (Some(SinkState::Open), Some(report.clone()));
-        drop(standing);
+        self.stands(Some((SinkState::Open, report.clone()))).await?;
         self.observer.observe(&Event::SinkDown { sink: self.name().into(), error: report });
+        Ok(())
+    }
+
+    /// Notes how the sink fares, here and for the next process.
+    async fn stands(&self, trouble: Option<(SinkState, ErrorReport)>) -> Result<(), StoreError> {
+        {
+            let mut standing = self.stand();
+            (standing.trouble, standing.error) = trouble.clone().unzip();
+        }
+        self.positions.troubled(self.name(), trouble).await
     }
 
     fn stand(&self) -> MutexGuard<'_, Standing> {
@@ -397,11 +392,13 @@ impl SinkLane {
 }
 
 impl Ending {
-    fn is_last_look(&self) -> bool {
-        match self {
-            Self::Shutdown => false,
-            Self::Drained { captured } => *captured.borrow(),
-        }
+    /// Whether the run is to end once nothing waits.
+    fn is_wanted(&self) -> bool {
+        self.when_drained || self.asked.is_cancelled()
+    }
+
+    fn has_capture_ended(&self) -> bool {
+        *self.captured.borrow()
     }
 }
 

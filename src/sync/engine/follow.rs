@@ -5,46 +5,49 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use rand::rngs::StdRng;
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::schedule::Ticker;
 use super::supervise::supervised;
-use super::sync_once::{flatten, post, run_pass, without_time};
+use super::sync_once::{Stop, ask_for_time, interrupted, joined, post, run_pass, without_time};
 use super::{Board, Engine};
 use crate::clock::SharedClock;
 use crate::sync::StoreError;
 use crate::sync::capture::Lane;
 use crate::sync::capture::pass::{Owed, PassOrder, PassReport};
-use crate::sync::deliver::Ending;
 use crate::sync::report::summary::StreamOutcome;
 use crate::sync::settings::Cadence;
-use crate::sync::timekeeper::{TimeError, Timekeeper};
+use crate::sync::timekeeper::Timekeeper;
 
 /// A stream that could not run is tried again within this time, or its interval if that is shorter.
 const SOON: Duration = Duration::from_secs(30);
 
 impl Engine {
-    /// Follows Sierra until `cancel`. Returns once everything in flight is committed.
+    /// Follows Sierra until `cancel`. Returns once everything in flight is committed, and delivered to the sinks that
+    /// are well as far as a few seconds allow.
     ///
     /// # Errors
     /// Only when the store fails: everything then ends.
     pub async fn follow(&self, cancel: &CancellationToken) -> Result<(), StoreError> {
-        let cancel = cancel.child_token();
-        let mut tasks = JoinSet::new();
+        let stop = Stop::on(cancel);
+        let (captured, capture_ended) = watch::channel(false);
+        let (mut passes, mut deliveries) = (JoinSet::new(), JoinSet::new());
         for lane in self.sinks.values().map(Arc::clone) {
-            let (cancel, observer) = (cancel.clone(), Arc::clone(&self.observer));
-            tasks.spawn(async move {
+            let (ending, observer) = (stop.ending(false, &capture_ended), Arc::clone(&self.observer));
+            let cancel = stop.asked.clone();
+            deliveries.spawn(async move {
                 let task = format!("sink {}", lane.name());
-                supervised(&task, &observer, &cancel, || lane.run(Ending::Shutdown, &cancel)).await
+                supervised(&task, &observer, &cancel, || lane.run(ending.clone())).await
             });
         }
         for lane in self.lanes.values() {
             let seed = self.seed;
             let (lane, timekeeper, board) = (Arc::clone(lane), Arc::clone(&self.timekeeper), Arc::clone(&self.board));
-            let (cancel, observer, clock) = (cancel.clone(), Arc::clone(&self.observer), Arc::clone(&self.clock));
-            tasks.spawn(async move {
+            let (cancel, observer, clock) = (stop.asked.clone(), Arc::clone(&self.observer), Arc::clone(&self.clock));
+            passes.spawn(async move {
                 let task = format!("stream {}", lane.stream());
                 let follower = || Follower {
                     generator: seed.generator(&format!("schedule {}", lane.stream())),
@@ -56,14 +59,13 @@ impl Engine {
                 supervised(&task, &observer, &cancel, || follower().run(&cancel)).await
             });
         }
-        let mut outcome = Ok(());
-        while let Some(joined) = tasks.join_next().await {
-            if let Err(error) = flatten(joined) {
-                cancel.cancel();
-                outcome = Err(error);
-            }
-        }
-        outcome
+        let capture = async {
+            let outcome = joined(&mut passes, &stop).await;
+            captured.send_replace(true);
+            outcome
+        };
+        let (captured, delivered) = tokio::join!(capture, joined(&mut deliveries, &stop));
+        captured.and(delivered)
     }
 }
 
@@ -117,8 +119,8 @@ impl Follower {
 
     async fn pass(&self, due: Due, cancel: &CancellationToken) -> Result<PassReport, StoreError> {
         let stream = self.lane.stream();
-        let report = match self.timekeeper.ask(&[stream]).await {
-            Ok((time, traffic)) => {
+        let report = match ask_for_time(&self.timekeeper, &[stream], cancel).await? {
+            Some(Ok((time, traffic))) => {
                 let order = PassOrder {
                     now: time.now,
                     reach_back: self.timekeeper.reach_back(stream).await,
@@ -131,10 +133,10 @@ impl Follower {
                 report.tally.traffic += traffic;
                 report
             }
-            Err(TimeError::Source(error)) => without_time(&self.lane, &error, error.traffic).await?,
-            Err(TimeError::Store(error)) => return Err(error),
+            Some(Err(error)) => without_time(&self.lane, &error, error.traffic).await?,
+            None => return interrupted(&self.lane).await,
         };
-        post(&self.board, stream, &report);
+        post(&self.board, &self.timekeeper, stream, &report).await?;
         Ok(report)
     }
 

@@ -57,7 +57,15 @@ impl Engine {
             };
             let (rows, quarantined) = self.store.call(read).await?;
             let last_success = self.timekeeper.last_success(stream).await;
-            let note = self.board.read(stream);
+            let note = match (self.board.read(stream), self.timekeeper.last_pass(stream).await) {
+                (note @ StreamNote { outcome: Some(_), .. }, _) | (note, None) => note,
+                // A quota wait is told by the rows that wait, as long as they do.
+                (note, Some(last)) => StreamNote {
+                    outcome: Some(last.outcome).filter(|outcome| *outcome != StreamOutcome::WaitingQuota),
+                    error: last.error,
+                    ..note
+                },
+            };
             let status = stream_status(&rows, note, last_success, quarantined, now, inputs.stale_after);
             streams.insert(stream.name().to_owned(), status);
             quarantine.insert(stream.name().to_owned(), quarantined);
@@ -136,23 +144,28 @@ fn sink_status(
     now: Timestamp,
 ) -> SinkStatus {
     let SinkPlace { position, note } = place;
+    // What an earlier process met stands until this one has delivered, or failed to.
+    let (noted, since) = note.trouble.map(|trouble| ((trouble.state, trouble.error), trouble.since)).unzip();
+    let (noted_state, noted_error) = noted.unzip();
+    let trouble = standing.trouble.or(noted_state);
     let state = match (position.attached, is_paused) {
         (false, _) => SinkState::NeedsReload,
         (_, true) => SinkState::Paused,
-        _ => standing.trouble.unwrap_or(SinkState::Ok),
+        _ => trouble.unwrap_or(SinkState::Ok),
     };
     let age = |captured: Timestamp| u64::try_from(now.duration_since(captured).as_secs()).unwrap_or(0);
     SinkStatus {
         state,
         pending: position.pending,
         oldest_age_seconds: position.oldest_pending.map(age),
-        breaker: if standing.trouble == Some(SinkState::Open) { BreakerState::Open } else { BreakerState::Closed },
+        since,
+        breaker: if trouble == Some(SinkState::Open) { BreakerState::Open } else { BreakerState::Closed },
         published: streams
             .iter()
             .map(|stream| (stream.name().to_owned(), note.published.get(stream).copied()))
             .collect(),
         gaps: note.gaps,
-        error: standing.error,
+        error: standing.error.or(noted_error),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::SignedDuration;
 use tokio::sync::watch;
@@ -11,9 +12,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Board, Engine};
 use crate::record::Stream;
-use crate::sync::StoreError;
 use crate::sync::capture::Lane;
-use crate::sync::capture::error::{source_report, source_trouble};
+use crate::sync::capture::error::{WalkError, source_report, source_trouble};
 use crate::sync::capture::pass::{Owed, PassOrder, PassReport};
 use crate::sync::capture::tally::Tally;
 use crate::sync::clock_guard::SierraTime;
@@ -25,6 +25,13 @@ use crate::sync::ports::{SourceError, SourceErrorKind, Traffic};
 use crate::sync::report::status::SinkState;
 use crate::sync::report::summary::{ErrorReport, PassSummary, SinkSummary, StreamOutcome, StreamSummary};
 use crate::sync::timekeeper::{TimeError, Timekeeper};
+use crate::sync::{LedgerRow, StoreError};
+
+/// After a shutdown was asked for, what is captured is still delivered for so long: a page in flight has its moment
+/// first, and all of it is over within five seconds.
+const LAST_DELIVERIES: Duration = Duration::from_secs(4);
+/// How long the question for the time may still take by then.
+const LAST_CALL: Duration = Duration::from_secs(3);
 
 /// What `sync` is asked for.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -37,7 +44,8 @@ pub struct SyncOptions {
 
 impl Engine {
     /// Runs one pass and delivers until every sink that is neither paused nor detached is drained, or does not take
-    /// deliveries. A shutdown ends it early, without a page that would have to be fetched again.
+    /// deliveries. A shutdown ends it early, without a page that would have to be fetched again: what is captured by
+    /// then is delivered to the sinks that are well, as far as a few seconds allow, and the rest stays queued.
     ///
     /// # Errors
     /// Only when the store fails (exit 74): everything else is in the summary.
@@ -50,28 +58,22 @@ impl Engine {
         let before = self.standings();
         let attached_before = self.attached().await?;
         // A failing store ends everything that still runs.
-        let cancel = cancel.child_token();
+        let stop = Stop::on(cancel);
         let (captured, capture_ended) = watch::channel(false);
         let mut deliveries = JoinSet::new();
         for lane in self.sinks.values().map(Arc::clone) {
-            let (ending, cancel) = (Ending::Drained { captured: capture_ended.clone() }, cancel.clone());
-            deliveries.spawn(async move { lane.run(ending, &cancel).await });
+            let ending = stop.ending(true, &capture_ended);
+            deliveries.spawn(async move { lane.run(ending).await });
         }
-        let reports = self.capture(options, &cancel).await;
+        let reports = self.capture(options, &stop.asked).await;
         if reports.is_err() {
-            cancel.cancel();
+            stop.at_once();
         }
         captured.send_replace(true);
-        let mut delivered = Ok(());
-        while let Some(joined) = deliveries.join_next().await {
-            if let Err(error) = flatten(joined) {
-                cancel.cancel();
-                delivered = Err(error);
-            }
-        }
+        let delivered = joined(&mut deliveries, &stop).await;
         let reports = reports?;
         delivered?;
-        self.summary(reports, &before, &attached_before, started).await
+        self.summary(reports, &before, &attached_before, cancel.is_cancelled(), started).await
     }
 
     async fn capture(
@@ -85,14 +87,20 @@ impl Engine {
         let streams: Vec<Stream> = lanes.iter().map(|lane| lane.stream()).collect();
         let mut reports = BTreeMap::new();
         let (time, mut traffic) = match self.sierra_time(&streams, options.wait_for_quota, cancel).await? {
-            Ok(time) => time,
-            Err(error) => {
+            Some(Ok(time)) => time,
+            None => {
+                for lane in lanes {
+                    reports.insert(lane.stream(), interrupted(&lane).await?);
+                }
+                return Ok(reports);
+            }
+            Some(Err(error)) => {
                 let mut traffic = error.traffic;
                 for lane in lanes {
                     let report = without_time(&lane, &error, std::mem::take(&mut traffic)).await?;
                     reports.insert(lane.stream(), report);
                 }
-                self.post(&reports);
+                self.post(&reports).await?;
                 return Ok(reports);
             }
         };
@@ -126,22 +134,23 @@ impl Engine {
         if let Some(first) = reports.values_mut().next() {
             first.tally.traffic += std::mem::take(&mut traffic);
         }
-        self.post(&reports);
-        failed.map_or(Ok(reports), Err)
+        match failed {
+            Some(error) => Err(error),
+            None => self.post(&reports).await.map(|()| reports),
+        }
     }
 
-    /// Asks for the time, sitting out quota waits if that is wanted.
+    /// Asks for the time, sitting out quota waits if that is wanted; `None` when a shutdown came first.
     async fn sierra_time(
         &self,
         streams: &[Stream],
         wait_for_quota: bool,
         cancel: &CancellationToken,
-    ) -> Result<Result<(SierraTime, Traffic), SourceError>, StoreError> {
+    ) -> Result<Option<Result<(SierraTime, Traffic), SourceError>>, StoreError> {
         loop {
-            let error = match self.timekeeper.ask(streams).await {
-                Ok(time) => return Ok(Ok(time)),
-                Err(TimeError::Store(error)) => return Err(error),
-                Err(TimeError::Source(error)) => error,
+            let error = match ask_for_time(&self.timekeeper, streams, cancel).await? {
+                Some(Err(error)) => error,
+                time => return Ok(time),
             };
             match error.kind {
                 SourceErrorKind::WaitingQuota { resume_at } if wait_for_quota && !cancel.is_cancelled() => {
@@ -149,18 +158,19 @@ impl Engine {
                     tokio::select! {
                         biased;
                         () = tokio::time::sleep(left.try_into().unwrap_or_default()) => {}
-                        () = cancel.cancelled() => return Ok(Err(error)),
+                        () = cancel.cancelled() => return Ok(None),
                     }
                 }
-                _ => return Ok(Err(error)),
+                _ => return Ok(Some(Err(error))),
             }
         }
     }
 
-    fn post(&self, reports: &BTreeMap<Stream, PassReport>) {
+    async fn post(&self, reports: &BTreeMap<Stream, PassReport>) -> Result<(), StoreError> {
         for (stream, report) in reports {
-            post(&self.board, *stream, report);
+            post(&self.board, &self.timekeeper, *stream, report).await?;
         }
+        Ok(())
     }
 
     fn standings(&self) -> BTreeMap<String, Standing> {
@@ -177,6 +187,7 @@ impl Engine {
         reports: BTreeMap<Stream, PassReport>,
         before: &BTreeMap<String, Standing>,
         attached_before: &BTreeSet<String>,
+        was_interrupted: bool,
         started: Instant,
     ) -> Result<PassSummary, StoreError> {
         let mut troubles: BTreeSet<Trouble> =
@@ -199,6 +210,10 @@ impl Engine {
             }
             if refused > 0 {
                 troubles.insert(Trouble::NewlyQuarantined);
+            }
+            // Left for the next run, as a window would be.
+            if was_interrupted && state == SinkState::Ok && place.position.pending > 0 {
+                troubles.insert(Trouble::Gap);
             }
             let published = lane
                 .route
@@ -236,13 +251,88 @@ pub(super) async fn run_pass(
     Ok(report)
 }
 
-/// Notes on the board how a pass ended.
-pub(super) fn post(board: &Board, stream: Stream, report: &PassReport) {
+/// Notes how a pass ended, here and for the next process.
+pub(super) async fn post(
+    board: &Board,
+    timekeeper: &Timekeeper,
+    stream: Stream,
+    report: &PassReport,
+) -> Result<(), StoreError> {
     board.note(stream, |note| {
         note.outcome = Some(report.outcome);
         note.error = report.error.clone();
         note.needs_person = report.needs_person;
     });
+    timekeeper.ended(stream, report.outcome, report.error.clone()).await
+}
+
+/// Asks for the time; `None` when a shutdown did not leave an answer its moment.
+pub(super) async fn ask_for_time(
+    timekeeper: &Timekeeper,
+    streams: &[Stream],
+    cancel: &CancellationToken,
+) -> Result<Option<Result<(SierraTime, Traffic), SourceError>>, StoreError> {
+    let too_late = async {
+        cancel.cancelled().await;
+        tokio::time::sleep(LAST_CALL).await;
+    };
+    tokio::select! {
+        biased;
+        time = timekeeper.ask(streams) => match time {
+            Ok(time) => Ok(Some(Ok(time))),
+            Err(TimeError::Store(error)) => Err(error),
+            Err(TimeError::Source(error)) => Ok(Some(Err(error))),
+        },
+        () = too_late => Ok(None),
+    }
+}
+
+/// How everything that runs is told to stop.
+pub(super) struct Stop {
+    /// The shutdown is asked for, or the store has failed.
+    pub(super) asked: CancellationToken,
+    too_late: CancellationToken,
+    /// Ends with this.
+    _timer: JoinSet<()>,
+}
+
+impl Stop {
+    /// Stops when `cancel` says so.
+    pub(super) fn on(cancel: &CancellationToken) -> Self {
+        let (asked, too_late) = (cancel.child_token(), CancellationToken::new());
+        let mut timer = JoinSet::new();
+        let (begun, over) = (asked.clone(), too_late.clone());
+        timer.spawn(async move {
+            begun.cancelled().await;
+            tokio::time::sleep(LAST_DELIVERIES).await;
+            over.cancel();
+        });
+        Self { asked, too_late, _timer: timer }
+    }
+
+    /// The store has failed: nothing may go on.
+    pub(super) fn at_once(&self) {
+        self.asked.cancel();
+        self.too_late.cancel();
+    }
+
+    /// When the deliveries of one sink end.
+    pub(super) fn ending(&self, when_drained: bool, captured: &watch::Receiver<bool>) -> Ending {
+        let (asked, too_late) = (self.asked.clone(), self.too_late.clone());
+        Ending { when_drained, captured: captured.clone(), asked, too_late }
+    }
+}
+
+/// Waits for all `tasks`; the first that fails stops everything.
+pub(super) async fn joined(tasks: &mut JoinSet<Result<(), StoreError>>, stop: &Stop) -> Result<(), StoreError> {
+    let mut outcome = Ok(());
+    while let Some(joined) = tasks.join_next().await {
+        if let Err(error) = flatten(joined) {
+            stop.at_once();
+            outcome = Err(error);
+        }
+    }
+    outcome
 }
 
 /// The report of a pass that could not begin, since Sierra gave no sign of life.
@@ -259,18 +349,30 @@ pub(super) async fn without_time(lane: &Lane, error: &SourceError, traffic: Traf
         SourceErrorKind::WaitingQuota { resume_at } => Some(resume_at),
         _ => None,
     };
-    let report: ErrorReport = source_report(error);
-    Ok(PassReport {
+    let trouble = source_trouble(error.kind).unwrap_or(Trouble::Unavailable);
+    let report = not_begun(&rows, outcome, source_report(error), trouble);
+    Ok(PassReport { tally: Tally { traffic, ..Tally::default() }, resume_at, ..report })
+}
+
+/// The report of a pass that could not begin, since a shutdown came first.
+pub(super) async fn interrupted(lane: &Lane) -> Result<PassReport, StoreError> {
+    let stream = lane.stream();
+    let rows = lane.store.call(move |store| store.ledger(stream)).await?;
+    Ok(not_begun(&rows, StreamOutcome::Failed, WalkError::Cancelled.report(stream), Trouble::Gap))
+}
+
+fn not_begun(rows: &[LedgerRow], outcome: StreamOutcome, error: ErrorReport, trouble: Trouble) -> PassReport {
+    PassReport {
         outcome,
-        tally: Tally { traffic, ..Tally::default() },
-        gaps: gaps(&rows),
-        watermark: coverage(&rows).watermark,
-        error: Some(report),
-        resume_at,
+        tally: Tally::default(),
+        gaps: gaps(rows),
+        watermark: coverage(rows).watermark,
+        error: Some(error),
+        resume_at: None,
         reached_back: false,
         needs_person: false,
-        troubles: [source_trouble(error.kind).unwrap_or(Trouble::Unavailable)].into(),
-    })
+        troubles: [trouble].into(),
+    }
 }
 
 fn summarised(report: PassReport) -> StreamSummary {
@@ -296,7 +398,7 @@ fn summarised(report: PassReport) -> StreamSummary {
 }
 
 /// What a task came to; a panic in it goes on in whoever waits for it.
-pub(super) fn flatten(joined: Result<Result<(), StoreError>, tokio::task::JoinError>) -> Result<(), StoreError> {
+fn flatten(joined: Result<Result<(), StoreError>, tokio::task::JoinError>) -> Result<(), StoreError> {
     joined.unwrap_or_else(|error| match error.try_into_panic() {
         Ok(panic) => std::panic::resume_unwind(panic),
         // Tasks are only ever cancelled by dropping the engine with them.

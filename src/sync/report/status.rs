@@ -228,6 +228,9 @@ pub struct SinkStatus {
     pub pending: u64,
     /// Age of the oldest of them, in seconds.
     pub oldest_age_seconds: Option<u64>,
+    /// Since when deliveries fail; `None` while they do not.
+    #[schemars(with = "Option<String>")]
+    pub since: Option<Timestamp>,
     /// The sink's own breaker.
     pub breaker: BreakerState,
     /// By stream: every change captured before this is confirmed.

@@ -3,9 +3,12 @@
 mod bad_input;
 mod commands;
 mod demo;
+mod faults;
+mod mends;
 mod patrons;
 mod queue;
 mod secrets;
 mod service;
+mod signals;
 mod support;
 mod sync;

@@ -10,6 +10,8 @@ use sierra_sync::simulator::{
 };
 use tokio::runtime::{Builder, Runtime};
 
+use super::run::patiently;
+
 /// One seed for every library, so that they look alike.
 const SEED: u64 = 5;
 /// Edits are stamped so far back that the second they fall into is over when they are looked for.
@@ -72,6 +74,19 @@ impl Library {
     /// Plans a fault from now on.
     pub(crate) fn plan(&self, fault: impl Into<PlannedFault>) -> FaultId {
         self.simulator.plan(fault)
+    }
+
+    /// Waits for a later second than the one in which something last happened: a pass looks no further than the second
+    /// it runs in, and a second one within it opens no window.
+    pub(crate) fn pass_a_second(&self) {
+        let last = self.with(|simulator| simulator.world.now());
+        patiently("the next second", || (SystemClock.now() - last >= SignedDuration::from_secs(1)).then_some(()));
+    }
+
+    /// Nothing goes wrong any more, from the next second on.
+    pub(crate) fn recover(&self) {
+        self.with(|simulator| simulator.cancel_all_faults());
+        self.pass_a_second();
     }
 
     /// Every call since the journal was cleared.

@@ -65,6 +65,11 @@ impl Running {
         assert!(sent.expect("there is a kill").success(), "the process is gone: {}", self.stderr());
     }
 
+    /// Its process id.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Waits for its end.
     pub(crate) fn ended(mut self) -> Run {
         let status = patiently("the end of the process", || self.child.try_wait().expect("it is our child"));
