@@ -176,7 +176,7 @@ impl Ledger {
             }
             _ => {}
         }
-        if *self.in_flight.of(endpoint) >= self.allowed_at_once(endpoint) {
+        if !self.has_place(endpoint) {
             return Admission::Wait { until: now + LOOK_AGAIN, cause: WaitCause::Concurrency };
         }
         // The stated end was too far off to be believed: one call goes regardless of it, and looks.
@@ -277,9 +277,15 @@ impl Ledger {
         self.behind = behind;
     }
 
-    /// Whether to allow only one call at once on each endpoint, as while recovering from a stall (A18).
+    /// Whether to allow only one call at once, token calls apart, as while recovering from a stall (A18).
     pub fn set_cautious(&mut self, cautious: bool) {
         self.cautious = cautious;
+    }
+
+    /// Whether only one call goes at once.
+    #[must_use]
+    pub fn is_cautious(&self) -> bool {
+        self.cautious
     }
 
     /// New settings, from now on. They have no problems.
@@ -410,8 +416,18 @@ impl Ledger {
         (next > now).then_some(next)
     }
 
-    fn allowed_at_once(&self, endpoint: Endpoint) -> u32 {
-        if self.cautious { 1 } else { (*self.settings.concurrency.of(endpoint)).max(1) }
+    /// Whether one more call may be under way to `endpoint` (A19). While cautious, one call of any kind is the worker,
+    /// and what serves it (tokens, signs of life) goes beside it.
+    fn has_place(&self, endpoint: Endpoint) -> bool {
+        let flying = *self.in_flight.of(endpoint);
+        if !self.cautious {
+            return flying < (*self.settings.concurrency.of(endpoint)).max(1);
+        }
+        let serves = |endpoint| matches!(endpoint, Endpoint::Token | Endpoint::TokenInfo);
+        if serves(endpoint) {
+            return flying == 0;
+        }
+        self.in_flight.iter().all(|(other, calls)| *calls == 0 || serves(other))
     }
 
     fn land(&mut self, grant: Grant) {
