@@ -216,6 +216,7 @@ impl Ledger {
             gate.answered(grant.id);
         }
         let in_flight = self.in_flight.iter().map(|(_, calls)| *calls).sum();
+        self.window.landed(grant.sent_at, now);
         if grant.is_scout && !self.window.agrees_with(facts, now) {
             self.window.forget(grant.sent_at);
         }
@@ -236,6 +237,7 @@ impl Ledger {
             }
             Quoted::Throttled => {
                 self.refused += 1;
+                self.window.refused();
                 self.pacer.slow_down(now);
                 let wait = facts.usable_wait()?;
                 // A stated number of seconds is kept to the letter; a reset is over when it is over for certain.
@@ -254,17 +256,14 @@ impl Ledger {
 
     /// A call went out and its answer is not known: cancelled, timed out, cut.
     pub fn lost(&mut self, grant: Grant, now: Instant) {
-        self.pass_time(now);
-        self.land(grant);
-        for gate in self.gates_of(grant.endpoint) {
-            gate.abandoned(grant.id);
-        }
+        self.abandon(grant, now);
+        self.window.landed(grant.sent_at, now);
     }
 
     /// A call that was let go was not made after all.
     pub fn returned(&mut self, grant: Grant, now: Instant) {
-        self.lost(grant, now);
-        self.window.take_back(grant.window);
+        self.abandon(grant, now);
+        self.window.take_back(grant.sent_at, grant.window);
         if let (Class::Paced, (window, calls)) = (grant.class, self.paced_in_window)
             && window == grant.window
         {
@@ -428,6 +427,15 @@ impl Ledger {
             return flying == 0;
         }
         self.in_flight.iter().all(|(other, calls)| *calls == 0 || serves(other))
+    }
+
+    /// A call is over without an answer.
+    fn abandon(&mut self, grant: Grant, now: Instant) {
+        self.pass_time(now);
+        self.land(grant);
+        for gate in self.gates_of(grant.endpoint) {
+            gate.abandoned(grant.id);
+        }
     }
 
     fn land(&mut self, grant: Grant) {

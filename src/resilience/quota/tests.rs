@@ -259,6 +259,7 @@ fn limits_and_gates_can_be_forgotten() {
         let cautious = bench.ask(endpoint);
         assert!(matches!(cautious, Admission::Wait { cause: WaitCause::Concurrency, .. }), "one worker: {endpoint}");
     }
+    bench.wait(SECOND);
     assert!(matches!(bench.ask(Endpoint::Token), Admission::Go(_)), "it needs its token");
     bench.hear(grant, RateFacts::default());
 }

@@ -173,18 +173,27 @@ impl Bench {
     pub(super) fn restored(seed: u64, kept: &QuotaSnapshot, date: jiff::Timestamp) -> Self {
         let quota = Quota::new(QuotaSettings::default(), RootSeed::new(seed).generator("quota"));
         quota.restore(kept, date);
-        Self::of(seed, RetrySettings::default(), quota)
+        Self::of(seed, RetrySettings::default(), quota, BreakerSettings::default())
     }
 
     pub(super) fn with(seed: u64, retry: RetrySettings, quota: QuotaSettings) -> Self {
-        let quota = Quota::new(quota, RootSeed::new(seed).generator("quota"));
-        Self::of(seed, retry, quota)
+        Self::with_breaker(seed, retry, quota, BreakerSettings::default())
     }
 
-    fn of(seed: u64, retry: RetrySettings, quota: Quota) -> Self {
+    pub(super) fn with_breaker(
+        seed: u64,
+        retry: RetrySettings,
+        quota: QuotaSettings,
+        breaker: BreakerSettings,
+    ) -> Self {
+        let quota = Quota::new(quota, RootSeed::new(seed).generator("quota"));
+        Self::of(seed, retry, quota, breaker)
+    }
+
+    fn of(seed: u64, retry: RetrySettings, quota: Quota, breaker: BreakerSettings) -> Self {
         let seed = RootSeed::new(seed);
         let recorder = Arc::new(Recorder::default());
-        let breaker = Breaker::new(BreakerSettings::default(), seed.generator("breaker"), recorder.clone());
+        let breaker = Breaker::new(breaker, seed.generator("breaker"), recorder.clone());
         let line = Line::new(retry, breaker, Some(quota), seed.generator("retry")).expect("sound settings");
         Self { line, recorder }
     }
