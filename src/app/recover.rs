@@ -183,7 +183,9 @@ impl Engagement<'_> {
     /// Asks until the quota holds.
     async fn run(&mut self) -> Ending {
         for number in 0_usize.. {
-            if let Err(error) = self.ask(number).await {
+            let asked = self.ask(number).await;
+            self.last = self.client.recovery_progress().or(self.last);
+            if let Err(error) = asked {
                 match error.kind {
                     SourceErrorKind::WaitingQuota { resume_at } if self.is_patient => {
                         self.pause(Self::until(resume_at)).await;
@@ -192,8 +194,7 @@ impl Engagement<'_> {
                     _ => return Ending::Failed(Box::new(error)),
                 }
             }
-            let Some(progress) = self.client.recovery_progress() else { continue };
-            self.last = Some(progress);
+            let Some(progress) = self.last else { continue };
             if !self.client.line().is_recovering() {
                 return Ending::Holds;
             }
