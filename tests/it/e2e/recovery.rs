@@ -94,7 +94,7 @@ fn recover_says_why_it_could_not() {
     site.give_secret(Some("wrong"));
     let (report, _) = recover(&site, 77, &[]);
     assert!(site.library.count(Endpoint::Token) <= 2, "{:?}", site.library.calls());
-    assert_eq!((&report["error"]["kind"], &report["answers"]), (&"credentials".into(), &0.into()), "{report}");
+    assert_eq!((&report["error"]["kind"], &report["answers"]), (&"credentials".into(), &2.into()), "{report}");
     site.give_secret(Some(SECRET));
 
     let outage = site.library.plan(Fault::Html { status: 503 }.always());
