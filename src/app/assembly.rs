@@ -50,6 +50,8 @@ pub(super) struct Assembly {
 pub(super) struct Wishes {
     /// How long one call may wait for quota in place.
     pub(super) patience: Patience,
+    /// Who logs it all.
+    pub(super) chronicle: Arc<Chronicle>,
     /// Who hears what the engine does.
     pub(super) observer: SharedObserver,
     /// Who hears what the breaker does.
@@ -74,11 +76,12 @@ pub(super) enum Reach {
 impl Wishes {
     /// Those of an ordinary command: it logs, and it parks long waits.
     pub(super) fn usual() -> Self {
-        let chronicle = Arc::new(Chronicle);
+        let chronicle = Arc::new(Chronicle::default());
         Self {
             patience: Patience::default(),
             observer: chronicle.clone(),
-            breaker_observer: chronicle,
+            breaker_observer: chronicle.clone(),
+            chronicle,
             seed: RootSeed::from_system(),
             reach: Reach::Everything,
         }
@@ -100,6 +103,7 @@ impl Assembly {
             Reach::Pretend | Reach::Look => Arc::new(DryRun::over(store)),
         };
         meaning::remember(config, store.as_ref())?;
+        wishes.chronicle.watch(Arc::clone(&store));
         let line = line(config, &wishes, store.as_ref(), clock.now())?;
         let client = Arc::new(client(config, line, store.as_ref(), &clock, wishes.patience)?);
         let engine = Engine::open(EngineParts {
@@ -152,9 +156,7 @@ impl Assembly {
     /// # Errors
     /// On any storage error.
     pub(super) fn keep_vitals(&self) -> Result<(), StoreError> {
-        self.store.save_snapshot(Snapshot::Breaker, &self.client.breaker_snapshot())?;
-        self.store.save_snapshot(Snapshot::Quota, &self.client.quota_snapshot())?;
-        self.store.save_snapshot(Snapshot::Latch, &self.client.latch_snapshot())
+        keep_vitals(&self.client, self.store.as_ref())
     }
 }
 
@@ -170,6 +172,16 @@ impl Vitals for Assembly {
     fn token(&self) -> TokenStatus {
         self.client.token_status()
     }
+}
+
+/// Keeps breaker, quota and latch of `client` for the next process.
+///
+/// # Errors
+/// On any storage error.
+pub(super) fn keep_vitals(client: &SierraClient, store: &dyn Store) -> Result<(), StoreError> {
+    store.save_snapshot(Snapshot::Breaker, &client.breaker_snapshot())?;
+    store.save_snapshot(Snapshot::Quota, &client.quota_snapshot())?;
+    store.save_snapshot(Snapshot::Latch, &client.latch_snapshot())
 }
 
 /// What is opened first.
@@ -210,7 +222,7 @@ pub(super) async fn open_store(config: &Config, clock: &SharedClock, reach: Reac
 }
 
 /// Breaker, quota and retries, taking up where an earlier process left.
-fn line(config: &Config, wishes: &Wishes, store: &dyn Store, now: Timestamp) -> anyhow::Result<Line> {
+pub(super) fn line(config: &Config, wishes: &Wishes, store: &dyn Store, now: Timestamp) -> anyhow::Result<Line> {
     let chance = |label: &str| wishes.seed.generator(label);
     let observer = Arc::clone(&wishes.breaker_observer);
     let kept = store.snapshot(Snapshot::Breaker)?.and_then(|bytes| read_breaker_snapshot(&bytes));
@@ -240,7 +252,7 @@ pub(super) fn bare_client(config: &Config, clock: &SharedClock) -> anyhow::Resul
 }
 
 /// The connection to Sierra.
-fn client(
+pub(super) fn client(
     config: &Config,
     line: Line,
     store: &dyn Store,

@@ -1,12 +1,38 @@
 //! What becomes of the things that the engine and the breaker tell: log lines and counters.
 
+use std::sync::{Arc, OnceLock};
+
+use tokio::runtime::{Handle, RuntimeFlavor};
+
 use crate::resilience::breaker::{BreakerEvent, BreakerObserver, Scope};
+use crate::sync::Store;
 use crate::sync::observer::{Event, Observer};
 use crate::telemetry::metric::{self, RecordResult};
 
 /// Logs each thing once, at the level at which somebody should hear of it, and counts records.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Chronicle;
+#[derive(Default)]
+pub(super) struct Chronicle {
+    /// Where the queue is, once it is open.
+    store: OnceLock<Arc<dyn Store>>,
+}
+
+impl Chronicle {
+    /// Lets the alert of an outage say how much is queued in `store`.
+    pub(super) fn watch(&self, store: Arc<dyn Store>) {
+        // Only the first is kept, as there is only one.
+        drop(self.store.set(store));
+    }
+
+    /// Changes that wait in the durable queue. The store may be writing: the runtime is told that this takes a moment.
+    fn queued(&self) -> Option<u64> {
+        let store = self.store.get()?;
+        let read = || store.outbox_usage().ok().map(|usage| usage.entries);
+        match Handle::try_current().map(|runtime| runtime.runtime_flavor()) {
+            Ok(RuntimeFlavor::MultiThread) => tokio::task::block_in_place(read),
+            _ => read(),
+        }
+    }
+}
 
 impl Observer for Chronicle {
     fn observe(&self, event: &Event) {
@@ -119,7 +145,7 @@ impl BreakerObserver for Chronicle {
                     if event.scope() == Scope::Key { "every call to Sierra" } else { "calls to this endpoint" };
                 tracing::error!(
                     event = event.name(), scope, %reason, correlation_id = correlation_id.as_deref(),
-                    "breaker opened, {halted} halted: {reason}"
+                    queued = self.queued(), "breaker opened, {halted} halted: {reason}"
                 );
             }
             BreakerEvent::Reopened { reason, .. } => {

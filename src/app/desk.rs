@@ -12,14 +12,18 @@ use tokio_util::sync::CancellationToken;
 use crate::cli::exit::Exit;
 use crate::config::Config;
 use crate::ops::control::{AskError, ControlSocket, Desk, Line, Reply, ask as ask_holder};
+use crate::record::Stream;
 use crate::store::disk::Compacted;
 use crate::store::{self, Holder, StateLock};
 use crate::sync::StoreError;
 use crate::sync::ports::StoreErrorKind;
 
+use super::actions::{self, Operator};
 use super::assembly::{Assembly, Reach, Wishes};
+use super::breaker::{self, BreakerOrder};
 use super::quarantine::{self, QuarantineQuestion};
 use super::queue::{self, QueueQuestion};
+use super::recover;
 
 /// What can be asked. The names are spoken between processes, which may be of different versions.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -31,15 +35,34 @@ pub(super) enum Question {
     Queue(QueueQuestion),
     /// Something about what was set aside.
     Quarantine(QuarantineQuestion),
+    /// A word to the breaker.
+    Breaker {
+        /// What is to become of it.
+        order: BreakerOrder,
+        /// Who says so, and why.
+        operator: Operator,
+    },
+    /// What people did by command.
+    BreakerHistory,
+    /// Back to work after a stall.
+    Recover {
+        /// The streams whose smallest pages are asked for.
+        streams: Vec<Stream>,
+        /// Who says so, and why.
+        operator: Operator,
+        /// Whether long waits for quota are sat out.
+        wait: bool,
+    },
 }
 
 impl Question {
     /// What answering it may touch.
     fn reach(&self) -> Reach {
         match self {
-            Self::Status => Reach::Look,
+            Self::Status | Self::BreakerHistory => Reach::Look,
             Self::Queue(question) => question.reach(),
             Self::Quarantine(question) => question.reach(),
+            Self::Breaker { .. } | Self::Recover { .. } => Reach::Everything,
         }
     }
 }
@@ -58,6 +81,45 @@ pub(super) async fn ask(
         Err(error) if is_held(&error) => error,
         Err(error) => return Err(error),
     };
+    ask_the_holder(config, question, held, &mut hear).await
+}
+
+/// Asks the process that holds the state, and reads the document that it answers with; what it says besides is logged.
+/// `held` is the error that says who that is.
+///
+/// # Errors
+/// When it cannot be asked (`held`), or does not answer with such a document.
+pub(super) async fn hand_over<T: serde::de::DeserializeOwned>(
+    config: &Config,
+    question: &Question,
+    held: anyhow::Error,
+) -> anyhow::Result<T> {
+    let (mut document, mut said) = (None, Vec::new());
+    let mut hear = |line: Line| {
+        match line {
+            Line::Data(text) => document = Some(text),
+            Line::Talk(text) => {
+                tracing::info!(event = "holder_says", "{text}");
+                said.push(text);
+            }
+            Line::Accepted | Line::Exit(_) => {}
+        }
+        Ok::<(), io::Error>(())
+    };
+    ask_the_holder(config, question, held, &mut hear).await?;
+    let Some(document) = document else {
+        anyhow::bail!("failed to ask the process that holds the state: {}", said.join("; "))
+    };
+    serde_json::from_str(&document)
+        .context("failed to read what the process that holds the state says; use the same version of sierra-sync")
+}
+
+async fn ask_the_holder(
+    config: &Config,
+    question: &Question,
+    held: anyhow::Error,
+    mut hear: impl FnMut(Line) -> io::Result<()>,
+) -> anyhow::Result<Exit> {
     let state = &config.store.path;
     let socket = Holder::of(state).and_then(|holder| holder.socket);
     let text = serde_json::to_string(question)?;
@@ -102,7 +164,8 @@ pub async fn compact(config: &Config) -> anyhow::Result<Compacted> {
     compacted.with_context(|| format!("failed to compact the state in {}", config.store.path.display()))
 }
 
-fn is_held(error: &anyhow::Error) -> bool {
+/// Whether another process holds the state.
+pub(super) fn is_held(error: &anyhow::Error) -> bool {
     let kind = error.chain().find_map(|cause| cause.downcast_ref::<StoreError>()).map(|error| &error.kind);
     matches!(kind, Some(StoreErrorKind::Held { .. }))
 }
@@ -143,6 +206,20 @@ async fn answer(assembly: &Assembly, serving: bool, question: &Question, reply: 
         }
         Question::Queue(question) => queue::answer(assembly, serving, question, reply).await,
         Question::Quarantine(question) => quarantine::answer(assembly, question, reply).await,
+        Question::Breaker { order, operator } => {
+            let report = breaker::by_the_holder(assembly, *order, operator)?;
+            reply.data(serde_json::to_string(&report)?).await;
+            Ok(Exit::Ok)
+        }
+        Question::BreakerHistory => {
+            reply.data(serde_json::to_string(&actions::all(assembly.store.as_ref())?)?).await;
+            Ok(Exit::Ok)
+        }
+        Question::Recover { streams, operator, wait } => {
+            let report = recover::by_the_holder(assembly, streams.clone(), operator, *wait, reply).await?;
+            reply.data(serde_json::to_string(&report)?).await;
+            Ok(Exit::of_code(report.exit).unwrap_or(Exit::Unavailable))
+        }
     }
 }
 

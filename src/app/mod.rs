@@ -2,7 +2,9 @@
 //!
 //! Each command of the service has a file here that makes it of its parts; `assembly` holds what they share.
 
+mod actions;
 mod assembly;
+mod breaker;
 mod check;
 mod chronicle;
 mod demo;
@@ -14,15 +16,19 @@ mod pass;
 mod progress;
 mod quarantine;
 mod queue;
+mod recover;
 mod run;
 mod status;
 mod systemd;
 
+pub use actions::{Action, Operator};
+pub use breaker::{BreakerOrder, BreakerReport, breaker, breaker_history};
 pub use check::ground;
 pub use demo::{DemoPlan, DemoReport, demo};
 pub use desk::{compact, quarantine, queue};
 pub use pass::sync;
 pub use quarantine::{QuarantineLine, QuarantineQuestion};
 pub use queue::{DrainReport, QueueEntry, QueueFilter, QueueQuestion, SinkLeft, VerifiedTree, VerifyReport};
+pub use recover::{RecoverReport, recover};
 pub use run::{LoadConfig, run};
 pub use status::status;

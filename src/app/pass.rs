@@ -26,6 +26,7 @@ pub async fn sync(config: Config, args: &SyncArgs) -> anyhow::Result<PassSummary
     let options =
         SyncOptions { streams: args.streams.iter().map(|name| (*name).into()).collect(), wait_for_quota: args.wait };
     let cancel = CancellationToken::new();
+    assembly.client.await_health_checks(cancel.clone());
     let stop = cancel.clone();
     let listener = tokio::spawn(async move {
         asked_to_stop().await;

@@ -43,8 +43,11 @@ pub async fn run(load: &LoadConfig) -> anyhow::Result<()> {
     let mut signals = Signals::install().context("failed to listen for signals")?;
     let (mut config, warnings, mut written) = load()?;
     tell(&warnings);
-    let ground =
-        Ground { metrics: recorder(), history: History::default(), progress: Arc::new(Progress::new(Chronicle)) };
+    let ground = Ground {
+        metrics: recorder(),
+        history: History::default(),
+        progress: Arc::new(Progress::new(Chronicle::default())),
+    };
     let mut service = Service::start(&config, &ground).await?;
     loop {
         systemd::ready();

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::cli::{
-    check, completions, convert, demo, init, man, quarantine, queue, run, schema, simulate, status, sync,
+    breaker, check, completions, convert, demo, init, man, quarantine, queue, recover, run, schema, simulate, status,
+    sync,
 };
 use crate::telemetry::{LogFormat, LogLevel};
 
@@ -63,6 +64,10 @@ pub enum Command {
     Queue(queue::QueueArgs),
     /// Shows what was set aside, and why
     Quarantine(quarantine::QuarantineArgs),
+    /// Holds back all calls to Sierra, or lets them go again
+    Breaker(breaker::BreakerArgs),
+    /// Comes back from a stall, slowly, until the quota holds
+    Recover(recover::RecoverArgs),
     /// Converts MARC records between formats
     Convert(convert::ConvertArgs),
     /// Runs a Sierra look-alike to try settings on

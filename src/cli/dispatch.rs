@@ -10,8 +10,8 @@ use clap::{CommandFactory, FromArgMatches};
 use crate::cli::args::{Arguments, Command, Format, Global};
 use crate::cli::exit::{Exit, Refused};
 use crate::cli::{
-    check, completions, convert, demo, init, man, quarantine, queue, run as service, schema, simulate, status, sync,
-    terminal, unbuilt,
+    breaker, check, completions, convert, demo, init, man, quarantine, queue, recover, run as service, schema,
+    simulate, status, sync, terminal, unbuilt,
 };
 use crate::clock::{Clock, SystemClock};
 use crate::config::{self, Config, Environment, Problems, Warning};
@@ -107,6 +107,8 @@ fn run(arguments: Arguments) -> anyhow::Result<Exit> {
         Command::Queue(args) => block_on(queue::run(args, global)),
         Command::Quarantine(args) => block_on(quarantine::run(args, global)),
         Command::Status(args) => block_on(status::run(args, global)),
+        Command::Breaker(args) => block_on(breaker::run(args, global)),
+        Command::Recover(args) => block_on(recover::run(args, global)),
         Command::Simulate(args) => block_on(simulated(args, global)),
     }
 }

@@ -5,6 +5,7 @@
 
 mod answer;
 pub mod args;
+pub mod breaker;
 pub mod check;
 pub mod completions;
 pub mod convert;
@@ -13,9 +14,11 @@ mod dispatch;
 pub mod exit;
 pub mod init;
 pub mod man;
+mod operator;
 mod panic;
 pub mod quarantine;
 pub mod queue;
+pub mod recover;
 pub mod run;
 pub mod schema;
 pub mod simulate;

@@ -22,8 +22,6 @@ pub const UNBUILT_COMMANDS: &[UnbuiltCommand] = &[
     UnbuiltCommand { name: "backfill", instead: "the first `sierra-sync sync` of a stream loads all of it" },
     UnbuiltCommand { name: "reconcile", instead: "`sierra-sync sync` follows changes and deletions" },
     UnbuiltCommand { name: "cursor", instead: "`sierra-sync status` shows where each stream is" },
-    UnbuiltCommand { name: "breaker", instead: "it closes by itself when Sierra is well again" },
-    UnbuiltCommand { name: "recover", instead: "`sierra-sync sync` goes on where the last run stopped" },
 ];
 
 /// What is not built yet, commands and settings, as it stands in the README.

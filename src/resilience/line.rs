@@ -12,7 +12,7 @@ use super::breaker::{Breaker, BreakerPermit, Rejection, Scope};
 use super::endpoint::Endpoint;
 use super::quota::{Patience, Quota, QuotaPermit, Quoted, Waiter};
 use super::rate_headers::RateFacts;
-use super::recovery::Recovery;
+use super::recovery::{Recovery, RecoveryProgress};
 use super::retry::{
     Answer, Attempt, Budget, Call, CallContext, Ended, Ending, Failed, Failure, Outcome, ParkReason, RetryEvent,
     RetryEventKind, RetryMachine, RetryObserver, Step, Success,
@@ -60,7 +60,11 @@ impl Line {
         rng: StdRng,
     ) -> Result<Self, Vec<SettingsProblem>> {
         refuse_problems(&settings)?;
-        let (tokens, recovery, spike) = (RetryTokens::default(), Recovery::default(), ErrorSpike::default());
+        let (tokens, mut recovery, spike) = (RetryTokens::default(), Recovery::default(), ErrorSpike::default());
+        // An earlier process was still re-engaging when it ended.
+        if quota.as_ref().is_some_and(Quota::is_cautious) {
+            recovery.engage();
+        }
         let state = State { settings, tokens, recovery, spike, rng };
         Ok(Self { shared: Arc::new(Shared { breaker, quota, state: Mutex::new(state) }) })
     }
@@ -104,6 +108,12 @@ impl Line {
         self.lock().recovery.is_engaged()
     }
 
+    /// How far the re-engagement after a stall is, or how it ended; `None` when there was none.
+    #[must_use]
+    pub fn recovery_progress(&self) -> Option<RecoveryProgress> {
+        self.lock().recovery.progress()
+    }
+
     /// Makes a call: attempts, waits and repeats within its budgets, and tells `observer` of every step. Dropping the
     /// future cancels the attempt, frees every slot it holds, and counts as neutral.
     ///
@@ -141,10 +151,20 @@ impl Line {
 
     /// An answer came: whatever it was, it may end the re-engagement after a stall.
     fn note_answer(&self, status: Option<u16>, facts: &RateFacts) {
-        let has_ended = self.lock().recovery.on_answer(facts.limit, facts.remaining, status == Some(429));
-        if let (true, Some(quota)) = (has_ended, &self.shared.quota) {
+        let ended = self.lock().recovery.on_answer(facts.limit, facts.remaining, status == Some(429));
+        let Some(progress) = ended else { return };
+        if let Some(quota) = &self.shared.quota {
             quota.set_cautious(false);
         }
+        let RecoveryProgress { answers, refusals, limit, remaining, .. } = progress;
+        tracing::info!(
+            event = "recovery_ended",
+            answers,
+            refusals,
+            limit,
+            rate_limit_remaining = remaining,
+            "the quota holds: back to the configured pace"
+        );
     }
 }
 

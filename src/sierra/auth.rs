@@ -14,7 +14,7 @@ use tokio::time::Instant;
 
 use super::error::AttemptError;
 use super::exchange::Exchange;
-use super::latch::{Admission, Latch, LatchCause, LatchChange, fingerprint};
+use super::latch::{Admission, Fingerprint, Latch, LatchCause, LatchChange};
 use super::log;
 use super::oauth::{Credential, Granted};
 use super::scrub::Scrubber;
@@ -41,7 +41,7 @@ pub(super) type Refusal = Box<Ended<AttemptError>>;
 /// The tokens of one API key.
 pub(super) struct Auth {
     credential: Credential,
-    fingerprint: u16,
+    fingerprint: Fingerprint,
     scrubber: Scrubber,
     clock: SharedClock,
     state: Mutex<State>,
@@ -83,7 +83,7 @@ impl Auth {
     ) -> Option<Self> {
         let (key, secret) = (&settings.client_key, &settings.client_secret);
         let credential = Credential::new(exchange.base.join("token").to_string(), key, secret)?;
-        let fingerprint = fingerprint(key, secret.expose());
+        let fingerprint = Fingerprint::of(exchange.base.as_str(), key, secret.expose());
         let scrubber = Scrubber::new([secret.clone(), credential.encoded(), Secret::new(key.clone())]);
         let latch = Latch::restore(latch, fingerprint, Instant::now(), clock.now());
         let state = State {

@@ -69,6 +69,11 @@ impl BaseUrl {
         Ok(Self { text: text.to_owned(), origin })
     }
 
+    /// The address itself.
+    pub(super) fn as_str(&self) -> &str {
+        &self.text
+    }
+
     /// The address of `path` (without leading slash), query included.
     pub(super) fn join(&self, path: &str) -> Uri {
         // The base was parsed, and callers write paths and queries of safe characters only.

@@ -3,12 +3,13 @@
 //! Wall budget, retries, breaker, quota and timeouts are the `Line`'s; tokens are `auth`'s; what an answer is, is
 //! `answer`'s. This file puts them together and turns their endings into the engine's terms.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
 use super::answer::Read;
 use super::auth::Auth;
@@ -28,6 +29,7 @@ use super::token_call::Way;
 use super::transport::Transport;
 use crate::clock::SharedClock;
 use crate::record::Stream;
+use crate::resilience::breaker::{BreakerState, OutageSnapshot};
 use crate::resilience::endpoint::{Endpoint, PerEndpoint};
 use crate::resilience::health::run_health_checks;
 use crate::resilience::line::Line;
@@ -73,6 +75,8 @@ pub(super) struct Inner {
     memories: PerEndpoint<Mutex<EndpointMemory>>,
     quota_waits: QuotaWaitCounter,
     has_reported_key: std::sync::atomic::AtomicBool,
+    /// Set where one health check is waited for: ends the wait.
+    awaits_check_until: OnceLock<CancellationToken>,
 }
 
 impl SierraClient {
@@ -96,6 +100,7 @@ impl SierraClient {
             memories: PerEndpoint::from_fn(|_| Mutex::default()),
             quota_waits: QuotaWaitCounter::default(),
             has_reported_key: std::sync::atomic::AtomicBool::new(false),
+            awaits_check_until: OnceLock::new(),
         });
         let mut tasks = JoinSet::new();
         let checks = Arc::clone(&inner);
@@ -106,6 +111,14 @@ impl SierraClient {
         let tokens = Arc::clone(&inner);
         tasks.spawn(async move { tokens.auth.refresh_ahead(&tokens.exchange, &tokens.line).await });
         Ok(Self { inner, _tasks: tasks })
+    }
+
+    /// From now on a sign of life that is asked for while the breaker is open waits for the health check that is due
+    /// next, a minute at most, before it gives up; not where a person holds the breaker open. `cancel` ends the wait.
+    /// For commands that end: a service comes back by itself.
+    pub fn await_health_checks(&self, cancel: CancellationToken) {
+        // Said twice, the first stays: there is one command in a process.
+        drop(self.inner.awaits_check_until.set(cancel));
     }
 
     /// What the key may do; `None` when Sierra answers and would not tell.
@@ -135,6 +148,14 @@ impl std::fmt::Debug for SierraClient {
 
 impl Inner {
     async fn pulse(&self) -> Result<(PulseRead, Traffic), SourceError> {
+        if let Some(cancel) = self.awaits_check_until.get()
+            && self.outage().is_some_and(|outage| !outage.held)
+        {
+            tokio::select! {
+                _ = self.line.breaker().decided() => {}
+                () = cancel.cancelled() => {}
+            }
+        }
         let mut call = PulseCall { session: self.session(Endpoint::TokenInfo) };
         let context = self.context(Class::Incremental, &call.session);
         match self.line.call(&context, &mut call, &RetryLog).await {
@@ -157,7 +178,7 @@ impl Inner {
             Ok(None) => return Ok(self.nothing_to_ask()),
             Err(problem) => {
                 let date_of = |at| self.date_of(at);
-                let around = surroundings(&session, Traffic::default(), false, &date_of);
+                let around = surroundings(&session, Traffic::default(), false, None, &date_of);
                 return Err(unaskable(&problem, &around));
             }
         }
@@ -236,7 +257,14 @@ impl Inner {
         let mut traffic = self.account(session, ended.tally);
         traffic += extra;
         let date_of = |at| self.date_of(at);
-        source_error(&ended, &surroundings(session, traffic, is_poisoned, &date_of))
+        let outage = matches!(ended.ending, Ending::CircuitOpen { .. }).then(|| self.outage()).flatten();
+        source_error(&ended, &surroundings(session, traffic, is_poisoned, outage, &date_of))
+    }
+
+    /// The outage of the key, while its breaker is open.
+    pub(super) fn outage(&self) -> Option<OutageSnapshot> {
+        let breaker = self.line.breaker().snapshot(self.clock.now());
+        breaker.outage.filter(|_| breaker.state != BreakerState::Closed)
     }
 
     fn nothing_to_ask(&self) -> Answer {
@@ -254,6 +282,7 @@ fn surroundings<'a>(
     session: &'a Session<'_>,
     traffic: Traffic,
     is_poisoned: bool,
+    outage: Option<OutageSnapshot>,
     date_of: &'a dyn Fn(Instant) -> Timestamp,
 ) -> Surroundings<'a> {
     Surroundings {
@@ -261,6 +290,7 @@ fn surroundings<'a>(
         correlation_id: &session.correlation_id,
         traffic,
         is_poisoned,
+        outage,
         date_of,
     }
 }

@@ -353,7 +353,7 @@ mod tests {
         assert_eq!(bib.fields.iter().map(|(key, _)| key).last(), Some("marc"));
     }
 
-    /// BR-021: blank, placeholder, null and omitted values are no reason to lose a record.
+    /// A6, BR-021: blank, placeholder, null and omitted values are no reason to lose a record.
     #[test]
     fn omitted_null_and_blank_values_are_tolerated() {
         let bare = bib(r#"{"id":7}"#);
@@ -370,7 +370,7 @@ mod tests {
         assert_eq!(null_field.var_fields.expect("var fields"), [VarField::default()]);
     }
 
-    /// BR-041: an item without `status`, `suppressed`, `location`.
+    /// A6, BR-041: an item without `status`, `suppressed`, `location`.
     #[test]
     fn an_items_links_and_location_are_normalised() {
         let item = item(
@@ -383,6 +383,7 @@ mod tests {
         assert_eq!(self::item(r#"{"id":1,"location":"main "}"#).location.as_deref(), Some("main"));
     }
 
+    /// A6: numbers, stamps and flags of a deletion come in many forms and leave in one.
     #[test]
     fn tombstones_are_recognised_in_every_form() {
         let stone = |json: &str| match decode_entry(Stream::Items, json) {
@@ -406,7 +407,7 @@ mod tests {
         ));
     }
 
-    /// BR-020: the page goes on, the place is named, and no value is shown.
+    /// B10, BR-020: the page goes on, the place is named, and no value is shown.
     #[test]
     fn one_bad_entry_is_set_aside_in_its_place() {
         let entries = page(Stream::Items, r#"{"id":1},{"id":2,"bibIds":["canary"]},{"id":3},5"#);

@@ -13,7 +13,7 @@ use super::page::PageViolation;
 use super::poison::Signature;
 use super::scrub::Scrubber;
 use super::transport::{TransportError, TransportErrorKind};
-use crate::resilience::breaker::Scope;
+use crate::resilience::breaker::{OutageSnapshot, Scope};
 use crate::resilience::retry::{Ended, Ending};
 use crate::resilience::taxonomy::{Decision, Evidence};
 use crate::sync::ports::{SourceError, SourceErrorKind, Traffic};
@@ -180,6 +180,8 @@ pub(super) struct Surroundings<'a> {
     pub(super) traffic: Traffic,
     /// The same page failed again and again while others did not.
     pub(super) is_poisoned: bool,
+    /// The outage of the key, while its breaker is open.
+    pub(super) outage: Option<OutageSnapshot>,
     /// Turns a monotonic time into a date.
     pub(super) date_of: &'a dyn Fn(tokio::time::Instant) -> Timestamp,
 }
@@ -194,7 +196,7 @@ pub(super) fn source_error(ended: &Ended<AttemptError>, around: &Surroundings<'_
         status_code: ended.status,
         code: ended.error.as_ref().and_then(AttemptError::code),
         correlation_id: around.correlation_id.to_owned(),
-        hint: hint(ended, around.endpoint, kind),
+        hint: hint(ended, around, kind),
         traffic: around.traffic,
     }
 }
@@ -241,10 +243,13 @@ fn message(ended: &Ended<AttemptError>, around: &Surroundings<'_>, kind: SourceE
             let error = ended.error.as_ref().map_or_else(|| "the call failed".to_owned(), ToString::to_string);
             format!("{endpoint}: {error}")
         }
-        SourceErrorKind::CircuitOpen => format!("{endpoint}: not asked, since the breaker is open{last}"),
+        SourceErrorKind::CircuitOpen => {
+            let why = around.outage.as_ref().map(opened).unwrap_or_default();
+            format!("{endpoint}: not asked, since the breaker is open{why}{last}")
+        }
         SourceErrorKind::Suspended => format!("{endpoint}: not asked, since this endpoint is suspended{last}"),
         SourceErrorKind::WaitingQuota { resume_at } => {
-            format!("{endpoint}: quota allows no call before {}{last}", resume_at.strftime("%Y-%m-%dT%H:%M:%SZ"))
+            format!("{endpoint}: quota allows no call before {}{last}", to_the_second(resume_at))
         }
         SourceErrorKind::Narrow => format!("{endpoint}: this page always fails while others do not{last}"),
         SourceErrorKind::Exhausted => {
@@ -258,11 +263,26 @@ fn message(ended: &Ended<AttemptError>, around: &Surroundings<'_>, kind: SourceE
     }
 }
 
+/// Why the breaker is open; where a person opened it, also for how long.
+fn opened(outage: &OutageSnapshot) -> String {
+    let reason = &outage.reason;
+    match (outage.held, outage.next_probe) {
+        (true, Some(until)) => format!(": {reason} (until {})", to_the_second(until)),
+        (true, None) => format!(": {reason} (until it is closed)"),
+        (false, _) => format!(": {reason}"),
+    }
+}
+
+fn to_the_second(date: Timestamp) -> impl std::fmt::Display {
+    date.strftime("%Y-%m-%dT%H:%M:%SZ")
+}
+
 fn rounded(duration: Duration) -> Duration {
     Duration::from_millis(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX) / 100 * 100)
 }
 
-fn hint(ended: &Ended<AttemptError>, endpoint: &str, kind: SourceErrorKind) -> String {
+fn hint(ended: &Ended<AttemptError>, around: &Surroundings<'_>, kind: SourceErrorKind) -> String {
+    let endpoint = around.endpoint;
     let code = ended.error.as_ref().and_then(AttemptError::code);
     match kind {
         SourceErrorKind::Exhausted if ended.status == Some(401) => {
@@ -279,6 +299,9 @@ fn hint(ended: &Ended<AttemptError>, endpoint: &str, kind: SourceErrorKind) -> S
         SourceErrorKind::WaitingQuota { .. } => "nothing to do: it goes on by itself; if it happens daily, lower \
             quota.share or lengthen the intervals, or ask the vendor for a larger grant"
             .to_owned(),
+        SourceErrorKind::CircuitOpen if around.outage.as_ref().is_some_and(|outage| outage.held) => {
+            "`sierra-sync breaker close --yes` lets calls go again before that; ask whoever opened it".to_owned()
+        }
         SourceErrorKind::CircuitOpen => "nothing to do at once: a health check closes it as soon as Sierra is well; \
             `sierra-sync status` shows when the next one is due"
             .to_owned(),
@@ -287,7 +310,8 @@ fn hint(ended: &Ended<AttemptError>, endpoint: &str, kind: SourceErrorKind) -> S
              `sierra-sync status` shows when"
         ),
         SourceErrorKind::Credentials => "check sierra.client_key and its secret, and that the key is enabled (Sierra \
-            Admin, Sierra API keys); a changed secret is tried at once, the same one once an hour"
+            Admin, Sierra API keys); a changed address, key or secret is tried at once, the same one once an hour, or as \
+            soon as you run `sierra-sync recover` or `sierra-sync breaker reset --yes`"
             .to_owned(),
         SourceErrorKind::Narrow => {
             "nothing to do: the page is asked for in smaller parts, and a record that cannot be \

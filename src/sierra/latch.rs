@@ -3,7 +3,7 @@
 //! Pure: events in, state out. A refused key retried in a loop helps nobody and can lock the account, so the latch is
 //! apart from the breaker, which only knows about a server that is unwell. It closes when the token endpoint refuses
 //! the credential before and after one repeat, or when three calls in a row end in a second 401 (BR-100, BR-130). It
-//! lifts on a changed secret, on a person's word, or by one trial an hour.
+//! lifts on a changed address, key or secret, on a person's word (`recover`, `breaker reset`), or by one trial an hour.
 
 use std::time::Duration;
 
@@ -185,27 +185,30 @@ struct Stored {
     cause: LatchCause,
     since: Timestamp,
     next_trial: Timestamp,
-    credential: u16,
+    credential: Fingerprint,
 }
+
+/// The version of the stored form. The first knew nothing of the address.
+const VERSION: u8 = 2;
 
 impl Latch {
     /// What to store; nothing when the latch is lifted.
-    pub(super) fn snapshot(&self, credential: u16, now: Instant, date: Timestamp) -> Vec<u8> {
+    pub(super) fn snapshot(&self, credential: Fingerprint, now: Instant, date: Timestamp) -> Vec<u8> {
         let (State::Closed { cause, since, next_trial } | State::OnTrial { cause, since, next_trial }) = self.state
         else {
             return Vec::new();
         };
         let left = next_trial.saturating_duration_since(now);
         let next_trial = date.checked_add(left).unwrap_or(date);
-        let stored = Stored { version: 1, cause, since, next_trial, credential };
+        let stored = Stored { version: VERSION, cause, since, next_trial, credential };
         serde_json::to_vec(&stored).unwrap_or_default()
     }
 
-    /// Takes a snapshot up again. A changed credential lifts the latch, and so does what cannot be read: the worst that
-    /// follows are two token calls.
-    pub(super) fn restore(bytes: &[u8], credential: u16, now: Instant, date: Timestamp) -> Self {
+    /// Takes a snapshot up again. A changed address or credential lifts the latch, and so does what cannot be read: the
+    /// worst that follows are two token calls.
+    pub(super) fn restore(bytes: &[u8], credential: Fingerprint, now: Instant, date: Timestamp) -> Self {
         let stored = serde_json::from_slice::<Stored>(bytes).ok();
-        let Some(stored) = stored.filter(|stored| stored.version == 1 && stored.credential == credential) else {
+        let Some(stored) = stored.filter(|stored| stored.version == VERSION && stored.credential == credential) else {
             return Self::new();
         };
         let left = Duration::try_from(stored.next_trial.duration_since(date)).unwrap_or_default();
@@ -214,16 +217,28 @@ impl Latch {
     }
 }
 
-/// Sixteen bits of a hash of the credential: enough to notice a changed secret (missed once in 65,536 times, and then
-/// until the next hourly trial), too few to help anybody who guesses at it.
-pub(super) fn fingerprint(client_key: &str, client_secret: &str) -> u16 {
-    let mut hasher = blake3::Hasher::new_derive_key("sierra-sync credential latch 2026");
-    hasher.update(&(client_key.len() as u64).to_le_bytes());
-    hasher.update(client_key.as_bytes());
-    hasher.update(client_secret.as_bytes());
-    let hash = hasher.finalize();
-    let [first, second, ..] = *hash.as_bytes();
-    u16::from_le_bytes([first, second])
+/// What a latch is closed to: one credential at one address.
+///
+/// Of the secret there are sixteen bits of a hash that the address and the key are the key to: enough to notice a
+/// changed secret (missed once in 65,536 times, and then until the next hourly trial), too few to help anybody who
+/// guesses at it. A changed address or key is always noticed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Fingerprint {
+    place: u64,
+    secret: u16,
+}
+
+impl Fingerprint {
+    pub(super) fn of(base_url: &str, client_key: &str, client_secret: &str) -> Self {
+        let mut hasher = blake3::Hasher::new_derive_key("sierra-sync credential latch 2026");
+        hasher.update(&(base_url.len() as u64).to_le_bytes());
+        hasher.update(base_url.as_bytes());
+        hasher.update(client_key.as_bytes());
+        let place = hasher.finalize();
+        let secret = blake3::keyed_hash(place.as_bytes(), client_secret.as_bytes());
+        let ([a, b, c, d, e, f, g, h, ..], [first, second, ..]) = (*place.as_bytes(), *secret.as_bytes());
+        Self { place: u64::from_le_bytes([a, b, c, d, e, f, g, h]), secret: u16::from_le_bytes([first, second]) }
+    }
 }
 
 #[cfg(test)]
@@ -231,6 +246,7 @@ mod tests {
     use super::*;
 
     const DATE: Timestamp = Timestamp::UNIX_EPOCH;
+    const OURS: Fingerprint = Fingerprint { place: 7, secret: 7 };
 
     fn hours(count: u64) -> Duration {
         Duration::from_secs(3600 * count)
@@ -303,31 +319,44 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_restart_keeps_it_closed_and_a_changed_secret_lifts_it() {
+    async fn a_restart_keeps_it_closed_and_a_changed_credential_lifts_it() {
         let now = Instant::now();
         let mut latch = Latch::new();
-        assert!(latch.snapshot(7, now, DATE).is_empty());
+        assert!(latch.snapshot(OURS, now, DATE).is_empty());
         latch.credential_refused(403, now, DATE);
-        let stored = latch.snapshot(7, now + Duration::from_secs(600), DATE + Duration::from_secs(600));
+        let stored = latch.snapshot(OURS, now + Duration::from_secs(600), DATE + Duration::from_secs(600));
         // Half an hour later by the calendar, whatever the monotonic clock says after the restart.
         let later = DATE + Duration::from_secs(1800);
-        let mut restored = Latch::restore(&stored, 7, now, later);
+        let mut restored = Latch::restore(&stored, OURS, now, later);
         let cause = LatchCause::CredentialRefused { status: 403 };
         assert_eq!(restored.cause(), Some((cause, DATE)));
         let next_trial = now + Duration::from_secs(1800);
         assert_eq!(restored.admit(now), Admission::Refused { cause, next_trial });
-        assert_eq!(Latch::restore(&stored, 8, now, later).admit(now), Admission::Pass);
+        for other in [Fingerprint { secret: 8, ..OURS }, Fingerprint { place: 8, ..OURS }] {
+            assert_eq!(Latch::restore(&stored, other, now, later).admit(now), Admission::Pass);
+        }
         // A clock that was stepped back does not put the trial off for ever.
-        let stepped = Latch::restore(&stored, 7, now, DATE - Duration::from_secs(1_000_000)).admit(now);
+        let stepped = Latch::restore(&stored, OURS, now, DATE - Duration::from_secs(1_000_000)).admit(now);
         assert_eq!(stepped, Admission::Refused { cause, next_trial: now + TRIAL_INTERVAL });
-        for unreadable in [b"".as_slice(), b"{}", br#"{"version":2}"#] {
-            assert_eq!(Latch::restore(unreadable, 7, now, later).admit(now), Admission::Pass);
+        for unreadable in [b"".as_slice(), b"{}", br#"{"version":1}"#, br#"{"version":3}"#] {
+            assert_eq!(Latch::restore(unreadable, OURS, now, later).admit(now), Admission::Pass);
         }
     }
 
+    /// Any part of what was refused may be the one that was wrong; the stored form is of no use to one who guesses.
     #[test]
-    fn the_stored_form_shows_nothing_of_the_credential() {
-        assert_ne!(fingerprint("key", "secret"), fingerprint("key", "changed"));
-        assert_ne!(fingerprint("keys", "ecret"), fingerprint("key", "secret"));
+    fn address_key_and_secret_each_make_another_credential() {
+        let ours = Fingerprint::of("https://a/v6", "key", "secret");
+        assert_eq!(Fingerprint::of("https://a/v6", "key", "secret"), ours);
+        assert_ne!(Fingerprint::of("https://a/v6", "key", "changed"), ours);
+        assert_ne!(Fingerprint::of("https://a/v5", "key", "secret").place, ours.place);
+        assert_ne!(Fingerprint::of("https://a/v6", "keys", "ecret").place, ours.place);
+        assert_ne!(Fingerprint::of("https://a/v6k", "ey", "secret").place, ours.place);
+        // The same secret elsewhere leaves another trace: two stored forms tell nothing about each other.
+        assert_ne!(Fingerprint::of("https://b/v6", "key", "secret").secret, ours.secret);
+        let mut latch = Latch::new();
+        latch.credential_refused(401, Instant::now(), DATE);
+        let stored = String::from_utf8(latch.snapshot(ours, Instant::now(), DATE)).expect("text");
+        assert!(!stored.contains("secret\":\"") && !stored.contains("https"), "{stored}");
     }
 }

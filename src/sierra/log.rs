@@ -186,7 +186,8 @@ pub(super) fn latch_closed(cause: LatchCause) {
         event = "credential_latch_closed",
         status_code,
         "Sierra refuses the API key: nothing is asked any more; check sierra.client_key, its secret and the key's \
-         state in Sierra Admin; a changed secret is tried at once, the same one once an hour"
+         state in Sierra Admin; a changed address, key or secret is tried at once, the same one once an hour, or as soon \
+         as you run `sierra-sync recover` or `sierra-sync breaker reset --yes`"
     );
 }
 

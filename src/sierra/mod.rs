@@ -44,4 +44,4 @@ pub use http_transport::{HttpTransport, HttpTransportError, install_crypto};
 pub use pulse::TokenInfo;
 pub use query::{MAX_IDS, MAX_LIMIT};
 pub use settings::SierraSettings;
-pub use status::{read_breaker_snapshot, read_quota_snapshot};
+pub use status::{read_breaker_snapshot, read_quota_snapshot, shown_breaker, write_breaker_snapshot};

@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use super::client::SierraClient;
-use crate::resilience::breaker::{BreakerSnapshot, BreakerState as Circuit};
+use crate::resilience::breaker::{BreakerSnapshot, BreakerState as Circuit, OutageSnapshot};
 use crate::resilience::endpoint::Endpoint;
 use crate::resilience::line::Line;
 use crate::resilience::quota::QuotaSnapshot;
+use crate::resilience::recovery::RecoveryProgress;
 use crate::sync::report::status::{BreakerState, BreakerStatus, QuotaState, QuotaStatus, TokenStatus};
 
 impl SierraClient {
@@ -39,18 +40,13 @@ impl SierraClient {
     /// The key's breaker, for `status`.
     #[must_use]
     pub fn breaker_status(&self) -> BreakerStatus {
-        let breaker = self.inner.line.breaker().snapshot(self.inner.clock.now());
-        BreakerStatus {
-            state: match breaker.state {
-                Circuit::Closed => BreakerState::Closed,
-                Circuit::Open => BreakerState::Open,
-                Circuit::HalfOpen => BreakerState::HalfOpen,
-            },
-            suspended_endpoints: breaker.suspended_endpoints().map(|endpoint| endpoint.name().to_owned()).collect(),
-            reason: breaker.outage.as_ref().map(|outage| outage.reason.to_string()),
-            since: breaker.outage.as_ref().map(|outage| outage.since),
-            next_probe: breaker.outage.as_ref().and_then(|outage| outage.next_probe),
-        }
+        shown_breaker(&self.inner.line.breaker().snapshot(self.inner.clock.now()))
+    }
+
+    /// Why a person holds the breaker open, if one does, in the words of an error.
+    #[must_use]
+    pub fn held_open(&self) -> Option<OutageSnapshot> {
+        self.inner.outage().filter(|outage| outage.held)
     }
 
     /// The session token, for `status`.
@@ -75,7 +71,7 @@ impl SierraClient {
     /// The breaker, to be kept across restarts: read again with [`read_breaker_snapshot`].
     #[must_use]
     pub fn breaker_snapshot(&self) -> Vec<u8> {
-        written(&self.inner.line.breaker().snapshot(self.inner.clock.now()))
+        write_breaker_snapshot(&self.inner.line.breaker().snapshot(self.inner.clock.now()))
     }
 
     /// The quota ledger, to be kept across restarts: read again with [`read_quota_snapshot`].
@@ -92,8 +88,8 @@ impl SierraClient {
     }
 
     /// A person holds every call back: for so long, or without end (`breaker open`).
-    pub fn open_breaker(&self, reason: &str, duration: Option<Duration>) {
-        self.inner.line.breaker().hold(reason, duration);
+    pub fn open_breaker(&self, by: Option<&str>, reason: &str, duration: Option<Duration>) {
+        self.inner.line.breaker().hold(by, reason, duration);
     }
 
     /// A person closes the breaker; calls go again as carefully as after a health check (`breaker close`).
@@ -109,12 +105,51 @@ impl SierraClient {
 
     /// Comes back after a stall (A18): forgets what was remembered of the server's limits, lifts the latch, has the next
     /// call fetch a fresh token, and goes slower and one call at a time until the quota holds. To be called when what
-    /// was under way is drained.
+    /// was under way is drained: see [`Self::drain`].
     pub fn recover(&self) {
         self.inner.line.recover();
         self.inner.auth.lift();
         self.inner.auth.forget();
     }
+
+    /// Lets no more than one call go at once, and waits until none is under way, but not longer than `longest`.
+    pub async fn drain(&self, longest: Duration) {
+        if let Some(quota) = self.inner.line.quota() {
+            quota.set_cautious(true);
+            drop(tokio::time::timeout(longest, quota.drained()).await);
+        }
+    }
+
+    /// How far the re-engagement after a stall is, or how it ended; `None` when there was none.
+    #[must_use]
+    pub fn recovery_progress(&self) -> Option<RecoveryProgress> {
+        self.inner.line.recovery_progress()
+    }
+}
+
+/// A breaker as `status` shows it.
+#[must_use]
+pub fn shown_breaker(breaker: &BreakerSnapshot) -> BreakerStatus {
+    let state = match breaker.state {
+        Circuit::Closed => BreakerState::Closed,
+        Circuit::Open => BreakerState::Open,
+        Circuit::HalfOpen => BreakerState::HalfOpen,
+    };
+    // An outage that calls are just coming back from is over for whoever looks.
+    let outage = breaker.outage.as_ref().filter(|_| state != BreakerState::Closed);
+    BreakerStatus {
+        state,
+        reason: outage.map(|outage| outage.reason.to_string()),
+        since: outage.map(|outage| outage.since),
+        next_probe: outage.and_then(|outage| outage.next_probe),
+        suspended_endpoints: breaker.suspended_endpoints().map(|endpoint| endpoint.name().to_owned()).collect(),
+    }
+}
+
+/// The breaker, to be kept across restarts: read again with [`read_breaker_snapshot`].
+#[must_use]
+pub fn write_breaker_snapshot(breaker: &BreakerSnapshot) -> Vec<u8> {
+    written(breaker)
 }
 
 /// Reads what [`SierraClient::breaker_snapshot`] wrote; `None` when there is nothing readable.

@@ -83,13 +83,9 @@ pub async fn demo(plan: &DemoPlan, say: Arc<dyn Fn(&str) + Send + Sync>) -> anyh
     let ground = Ground::claim(Path::new(DIRECTORY))?;
     let (simulator, script, server) = start_simulator(plan).await?;
     let config = configure(&ground, &simulator, &server)?;
-    let teller = Arc::new(Teller::new(Arc::clone(&say)));
-    let wishes = Wishes {
-        observer: teller.clone(),
-        breaker_observer: teller,
-        seed: RootSeed::new(plan.seed),
-        ..Wishes::usual()
-    };
+    let usual = Wishes::usual();
+    let teller = Arc::new(Teller::new(Arc::clone(&say), Arc::clone(&usual.chronicle)));
+    let wishes = Wishes { observer: teller.clone(), breaker_observer: teller, seed: RootSeed::new(plan.seed), ..usual };
     let assembly = Arc::new(Assembly::open(&config, wishes).await?);
     let desk = OpenDesk::open(&config, &assembly, true);
     let shutdown = CancellationToken::new();

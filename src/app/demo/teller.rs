@@ -16,19 +16,20 @@ pub(super) type Say = Arc<dyn Fn(&str) + Send + Sync>;
 /// Tells of loads, changes and breaker, and lets [`Chronicle`] log as it always does.
 pub(super) struct Teller {
     say: Say,
+    chronicle: Arc<Chronicle>,
     loaded: Mutex<BTreeMap<Stream, u64>>,
 }
 
 impl Teller {
-    /// Tells through `say`.
-    pub(super) fn new(say: Say) -> Self {
-        Self { say, loaded: Mutex::default() }
+    /// Tells through `say`, and `chronicle` of everything.
+    pub(super) fn new(say: Say, chronicle: Arc<Chronicle>) -> Self {
+        Self { say, chronicle, loaded: Mutex::default() }
     }
 }
 
 impl Observer for Teller {
     fn observe(&self, event: &Event) {
-        Chronicle.observe(event);
+        self.chronicle.observe(event);
         match event {
             Event::PageCaptured { stream, pass: Pass::Load, entries, .. } => {
                 let mut loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
@@ -48,7 +49,7 @@ impl Observer for Teller {
 
 impl BreakerObserver for Teller {
     fn on_breaker_event(&self, event: &BreakerEvent) {
-        Chronicle.on_breaker_event(event);
+        self.chronicle.on_breaker_event(event);
         match event {
             BreakerEvent::Opened { reason, .. } => (self.say)(&format!("  the breaker opens: {reason}")),
             BreakerEvent::Closed { .. } => (self.say)("  a health check passes: the breaker closes"),

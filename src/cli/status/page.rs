@@ -106,12 +106,13 @@ fn breaker(breaker: &BreakerStatus, now: Timestamp) -> String {
         BreakerState::HalfOpen => "half-open (one check is out)",
     };
     let reason = breaker.reason.as_ref().map_or_else(String::new, |reason| format!(", {reason}"));
+    let since = breaker.since.map_or_else(String::new, |then| format!(", since {}", ago(then, now)));
     let probe = breaker.next_probe.map_or_else(String::new, |then| format!(", next check {}", until(then, now)));
     let suspended = match breaker.suspended_endpoints.as_slice() {
         [] => String::new(),
         endpoints => format!(", suspended: {}", endpoints.join(", ")),
     };
-    format!("{state}{reason}{probe}{suspended}")
+    format!("{state}{reason}{since}{probe}{suspended}")
 }
 
 fn token(report: &StatusReport) -> String {

@@ -262,11 +262,16 @@ impl Circuit {
         }
     }
 
-    /// A person holds it open, until `until` or without end.
-    pub(super) fn hold(&mut self, reason: String, until: Option<Instant>, now: Instant) -> Vec<Change> {
-        let reason = OpenReason::Operator { reason };
-        let since = self.outage.as_ref().map_or(now, |outage| outage.since);
-        self.outage = Some(Outage { reason, since, openings: 1, escalated: false });
+    /// A person holds it open, until `until` or without end. What it was open for before makes way.
+    pub(super) fn hold(
+        &mut self,
+        by: Option<String>,
+        reason: String,
+        until: Option<Instant>,
+        now: Instant,
+    ) -> Vec<Change> {
+        let reason = OpenReason::Operator { reason, by };
+        self.outage = Some(Outage { reason, since: now, openings: 1, escalated: false });
         self.enter(Phase::Held { until });
         vec![Change::Opened { until }]
     }

@@ -17,6 +17,9 @@ use crate::resilience::endpoint::Endpoint;
 use crate::resilience::settings::BreakerSettings;
 use crate::resilience::taxonomy::Mark;
 
+/// A person can hold a breaker open for so long; longer is without end.
+const LONGEST_HOLD: Duration = Duration::from_secs(366 * 24 * 3600);
+
 /// A breaker shared by every task that uses one API key, or one sink. Cheap to clone.
 #[derive(Clone)]
 pub struct Breaker {
@@ -150,11 +153,12 @@ impl Breaker {
         self.transition(|state, now, _| state.machine.snapshot(now, date))
     }
 
-    /// A person holds everything back: for so long, or without end.
-    pub fn hold(&self, reason: impl Into<String>, duration: Option<Duration>) {
-        let reason = reason.into();
+    /// A person, by name where that is known, holds everything back: for so long (a year at most), or without end.
+    pub fn hold(&self, by: Option<&str>, reason: &str, duration: Option<Duration>) {
+        let (by, reason) = (by.map(str::to_owned), reason.to_owned());
         self.transition(|state, now, events| {
-            events.extend(state.machine.hold(reason, duration.map(|duration| now + duration), now));
+            let until = duration.map(|duration| now + duration.min(LONGEST_HOLD));
+            events.extend(state.machine.hold(by, reason, until, now));
         });
     }
 

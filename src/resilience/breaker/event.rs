@@ -54,7 +54,18 @@ pub enum OpenReason {
     Operator {
         /// The words of that person.
         reason: String,
+        /// The name of that person, as far as it is known.
+        #[serde(default)]
+        by: Option<String>,
     },
+}
+
+impl OpenReason {
+    /// Whether a person said so.
+    #[must_use]
+    pub const fn is_operators(&self) -> bool {
+        matches!(self, Self::Operator { .. })
+    }
 }
 
 impl fmt::Display for OpenReason {
@@ -67,7 +78,8 @@ impl fmt::Display for OpenReason {
             Self::FailedWhileRecovering => formatter.write_str("a call failed while recovering"),
             Self::HealthCheckFailed => formatter.write_str("health check failed"),
             Self::HealthCheckLost => formatter.write_str("health check got no answer"),
-            Self::Operator { reason } => write!(formatter, "opened by operator: {reason}"),
+            Self::Operator { reason, by: None } => write!(formatter, "opened by operator: {reason}"),
+            Self::Operator { reason, by: Some(by) } => write!(formatter, "opened by operator {by}: {reason}"),
         }
     }
 }

@@ -249,9 +249,15 @@ impl BreakerMachine {
     }
 
     /// A person holds everything back, until `until` or without end.
-    pub fn hold(&mut self, reason: String, until: Option<Instant>, now: Instant) -> Vec<BreakerEvent> {
+    pub fn hold(
+        &mut self,
+        by: Option<String>,
+        reason: String,
+        until: Option<Instant>,
+        now: Instant,
+    ) -> Vec<BreakerEvent> {
         let mut events = Vec::new();
-        let changes = self.key.hold(reason, until, now);
+        let changes = self.key.hold(by, reason, until, now);
         self.publish(Scope::Key, changes, None, &mut events);
         events
     }

@@ -386,7 +386,8 @@ fn failures_elsewhere_open_the_key() {
 #[test]
 fn an_operator_opens_closes_and_resets() {
     let mut bench = Bench::new();
-    let events = bench.machine.hold("upgrade tonight".into(), Some(bench.now + SECOND * 600), bench.now);
+    let events =
+        bench.machine.hold(Some("ann".into()), "upgrade tonight".into(), Some(bench.now + SECOND * 600), bench.now);
     bench.events.extend(events);
     bench.wait(SECOND * 599);
     assert!(is_rejected(bench.admit(BIBS), Scope::Key));
@@ -396,7 +397,7 @@ fn an_operator_opens_closes_and_resets() {
     assert_eq!(bench.machine.state(), BreakerState::Closed, "it expires into a health check");
 
     let mut bench = Bench::new();
-    bench.machine.hold("no end".into(), None, bench.now);
+    bench.machine.hold(None, "no end".into(), None, bench.now);
     assert!(bench.machine.next_probe().is_none());
     bench.machine.close(bench.now);
     bench.call(BIBS, Mark::Healthy);
@@ -438,6 +439,33 @@ fn an_outage_survives_a_restart() {
     let stepped_back = restored(date - jiff::SignedDuration::from_hours(10));
     assert!(due(&stepped_back) <= SECOND * 60);
     assert_eq!(due(&restored(date + jiff::SignedDuration::from_hours(1))), Duration::ZERO);
+}
+
+/// What a person said outlives the process, to the second; an end that passed meanwhile leads to a health check.
+#[test]
+fn an_operators_hold_survives_a_restart_and_ends_in_its_time() {
+    let mut bench = Bench::new();
+    bench.fail(BIBS, 10).wait(SECOND * 300);
+    let until = bench.now + SECOND * 7_200;
+    bench.machine.hold(Some("ann".into()), "upgrade".into(), Some(until), bench.now);
+    let date: Timestamp = "2026-01-05T10:00:00Z".parse().expect("a date");
+    let snapshot = bench.machine.snapshot(bench.now, date);
+    let outage = snapshot.outage.as_ref().expect("held");
+    assert_eq!(outage.to_string(), "opened by operator ann: upgrade since 2026-01-05T10:00:00Z");
+    assert_eq!((outage.held, outage.next_probe), (true, Some(date + SECOND * 7_200)));
+
+    let json = serde_json::to_string(&snapshot).expect("plain data");
+    let before_names = json.replace(",\"by\":\"ann\"", "");
+    for json in [&json, &before_names] {
+        let snapshot: BreakerSnapshot = serde_json::from_str(json).expect("and back");
+        let at = Instant::now();
+        let mut restored = BreakerMachine::restored(BreakerSettings::default(), &snapshot, at, date + SECOND * 7_000);
+        assert!(is_rejected(restored.admit(BIBS, at + SECOND * 199), Scope::Key));
+        assert_eq!(restored.next_probe().map(|(due, _)| due), Some(at + SECOND * 200));
+        let mut late = BreakerMachine::restored(BreakerSettings::default(), &snapshot, at, date + SECOND * 9_000);
+        late.tick(at, &mut bench.rng);
+        assert!(late.try_probe(at).is_some(), "its time is over: a health check decides");
+    }
 }
 
 #[test]
@@ -517,7 +545,7 @@ impl Schedule {
                     self.machine.report_probe(lease, mark, self.now, rng);
                 }
             }
-            90 => drop(self.machine.hold("test".into(), Some(self.now + SECOND * 90), self.now)),
+            90 => drop(self.machine.hold(None, "test".into(), Some(self.now + SECOND * 90), self.now)),
             91 => drop(self.machine.close(self.now)),
             92 => drop(self.machine.reset(self.now)),
             _ => self.pass(SECOND * rng.random_range(0..45), rng),

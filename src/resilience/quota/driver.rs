@@ -162,7 +162,24 @@ impl Quota {
         self.with(|state, _| state.ledger.set_behind(behind));
     }
 
-    /// Whether to allow only one call at once on each endpoint (A18).
+    /// Waits until no call is under way.
+    pub async fn drained(&self) {
+        loop {
+            let changed = self.shared.changed.notified();
+            if self.look(|state, _| Endpoint::ALL.iter().all(|endpoint| state.ledger.in_flight(*endpoint) == 0)) {
+                return;
+            }
+            changed.await;
+        }
+    }
+
+    /// Whether only one call goes at once.
+    #[must_use]
+    pub fn is_cautious(&self) -> bool {
+        self.look(|state, _| state.ledger.is_cautious())
+    }
+
+    /// Whether to allow only one call at once, token calls apart (A18).
     pub fn set_cautious(&self, cautious: bool) {
         self.with(|state, _| state.ledger.set_cautious(cautious));
     }

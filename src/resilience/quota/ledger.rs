@@ -176,7 +176,7 @@ impl Ledger {
             }
             _ => {}
         }
-        if *self.in_flight.of(endpoint) >= self.allowed_at_once(endpoint) {
+        if !self.has_place(endpoint) {
             return Admission::Wait { until: now + LOOK_AGAIN, cause: WaitCause::Concurrency };
         }
         // The stated end was too far off to be believed: one call goes regardless of it, and looks.
@@ -216,6 +216,7 @@ impl Ledger {
             gate.answered(grant.id);
         }
         let in_flight = self.in_flight.iter().map(|(_, calls)| *calls).sum();
+        self.window.landed(grant.sent_at, now);
         if grant.is_scout && !self.window.agrees_with(facts, now) {
             self.window.forget(grant.sent_at);
         }
@@ -236,6 +237,7 @@ impl Ledger {
             }
             Quoted::Throttled => {
                 self.refused += 1;
+                self.window.refused();
                 self.pacer.slow_down(now);
                 let wait = facts.usable_wait()?;
                 // A stated number of seconds is kept to the letter; a reset is over when it is over for certain.
@@ -254,17 +256,14 @@ impl Ledger {
 
     /// A call went out and its answer is not known: cancelled, timed out, cut.
     pub fn lost(&mut self, grant: Grant, now: Instant) {
-        self.pass_time(now);
-        self.land(grant);
-        for gate in self.gates_of(grant.endpoint) {
-            gate.abandoned(grant.id);
-        }
+        self.abandon(grant, now);
+        self.window.landed(grant.sent_at, now);
     }
 
     /// A call that was let go was not made after all.
     pub fn returned(&mut self, grant: Grant, now: Instant) {
-        self.lost(grant, now);
-        self.window.take_back(grant.window);
+        self.abandon(grant, now);
+        self.window.take_back(grant.sent_at, grant.window);
         if let (Class::Paced, (window, calls)) = (grant.class, self.paced_in_window)
             && window == grant.window
         {
@@ -277,9 +276,15 @@ impl Ledger {
         self.behind = behind;
     }
 
-    /// Whether to allow only one call at once on each endpoint, as while recovering from a stall (A18).
+    /// Whether to allow only one call at once, token calls apart, as while recovering from a stall (A18).
     pub fn set_cautious(&mut self, cautious: bool) {
         self.cautious = cautious;
+    }
+
+    /// Whether only one call goes at once.
+    #[must_use]
+    pub fn is_cautious(&self) -> bool {
+        self.cautious
     }
 
     /// New settings, from now on. They have no problems.
@@ -410,8 +415,27 @@ impl Ledger {
         (next > now).then_some(next)
     }
 
-    fn allowed_at_once(&self, endpoint: Endpoint) -> u32 {
-        if self.cautious { 1 } else { (*self.settings.concurrency.of(endpoint)).max(1) }
+    /// Whether one more call may be under way to `endpoint` (A19). While cautious, one call of any kind is the worker,
+    /// and what serves it (tokens, signs of life) goes beside it.
+    fn has_place(&self, endpoint: Endpoint) -> bool {
+        let flying = *self.in_flight.of(endpoint);
+        if !self.cautious {
+            return flying < (*self.settings.concurrency.of(endpoint)).max(1);
+        }
+        let serves = |endpoint| matches!(endpoint, Endpoint::Token | Endpoint::TokenInfo);
+        if serves(endpoint) {
+            return flying == 0;
+        }
+        self.in_flight.iter().all(|(other, calls)| *calls == 0 || serves(other))
+    }
+
+    /// A call is over without an answer.
+    fn abandon(&mut self, grant: Grant, now: Instant) {
+        self.pass_time(now);
+        self.land(grant);
+        for gate in self.gates_of(grant.endpoint) {
+            gate.abandoned(grant.id);
+        }
     }
 
     fn land(&mut self, grant: Grant) {

@@ -35,6 +35,9 @@ pub struct QuotaSnapshot {
     pub refused: u64,
     /// Statements about quota that were ignored as nonsense since the start.
     pub nonsense: u64,
+    /// Calls go one at a time, since a stall has not been recovered from yet (A18).
+    #[serde(default)]
+    pub cautious: bool,
 }
 
 impl QuotaSnapshot {
@@ -74,6 +77,7 @@ impl Ledger {
             waited,
             refused: self.refused,
             nonsense: self.window.nonsense,
+            cautious: self.is_cautious(),
         }
     }
 
@@ -84,6 +88,7 @@ impl Ledger {
             Some(now + ahead.min(longest))
         };
         let end = snapshot.resets_at.and_then(|end| ahead(end, LONGEST_GATE));
+        self.set_cautious(snapshot.cautious);
         self.window.restore(snapshot.limit, snapshot.remaining, end, now);
         if let Some(opens_at) = snapshot.resume_at.and_then(|at| ahead(at, LONGEST_GATE)) {
             self.restore_key_gate(opens_at);

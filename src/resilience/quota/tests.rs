@@ -255,8 +255,12 @@ fn limits_and_gates_can_be_forgotten() {
     assert_eq!((bench.wait_of(Endpoint::Bibs), bench.remaining()), (Duration::ZERO, None));
     bench.ledger.set_cautious(true);
     let grant = bench.send();
-    let cautious = bench.ask(Endpoint::Bibs);
-    assert!(matches!(cautious, Admission::Wait { cause: WaitCause::Concurrency, .. }), "one at a time");
+    for endpoint in [Endpoint::Bibs, Endpoint::Items] {
+        let cautious = bench.ask(endpoint);
+        assert!(matches!(cautious, Admission::Wait { cause: WaitCause::Concurrency, .. }), "one worker: {endpoint}");
+    }
+    bench.wait(SECOND);
+    assert!(matches!(bench.ask(Endpoint::Token), Admission::Go(_)), "it needs its token");
     bench.hear(grant, RateFacts::default());
 }
 

@@ -10,6 +10,7 @@
 
 mod learning;
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -23,6 +24,12 @@ use crate::resilience::settings::QuotaSettings;
 const UNSTATED: Duration = Duration::from_secs(10);
 /// What two statements about one moment may differ by.
 const BLUR: Duration = Duration::from_secs(2);
+/// What a refusal that we did not see coming adds to our doubt of the window's length.
+const DOUBT_STEP: Duration = Duration::from_millis(500);
+/// Answers that are remembered one by one.
+const RECENT: usize = 256;
+/// A call that was not answered for so long beyond a window is not counted any more.
+const LONGEST_FLIGHT: Duration = Duration::from_secs(180);
 
 /// What a caller may do now, as far as the window goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,13 +77,14 @@ enum Shape {
     Refilling,
 }
 
-/// What is known of the time of a whole refill, should the server keep a bucket.
+/// What is known of the time of a whole refill, should the server keep a bucket: between these two, by answers that
+/// came while between these two parts of the bucket were gone.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Refill {
-    /// As it looked when a fifth of the bucket was gone.
-    Guessed(Duration),
-    /// Confirmed; read off when this part was gone.
-    Known { seen: f64 },
+struct Refill {
+    shortest: Duration,
+    longest: Duration,
+    least: f64,
+    most: f64,
 }
 
 #[derive(Debug, Clone)]
@@ -84,6 +92,8 @@ pub(super) struct Window {
     limit: Option<u32>,
     length: Option<Duration>,
     length_is_policy: bool,
+    /// The longest wait for an end that was ever stated, give or take.
+    longest_wait: Duration,
     shape: Shape,
     /// Number of the present window; grows.
     pub(super) generation: u64,
@@ -94,7 +104,14 @@ pub(super) struct Window {
     view: Option<View>,
     /// Our calls in this window.
     used: u32,
-    sends: Sends,
+    /// When answers came: a call counts on the server from before that moment.
+    answers: Sends,
+    /// The last of them, one by one.
+    recent: VecDeque<Instant>,
+    /// When the calls went out that are not answered yet, the oldest first.
+    flying: VecDeque<Instant>,
+    /// By how much the window may be longer than we think: grows with refusals that we did not see coming.
+    doubt: Duration,
     others: Others,
     /// Calls of others before we came: the first window was not seen from its beginning.
     before_us: Option<u32>,
@@ -110,6 +127,7 @@ impl Window {
             limit: None,
             length: None,
             length_is_policy: false,
+            longest_wait: Duration::ZERO,
             shape: Shape::Fixed,
             generation: 0,
             began: now,
@@ -117,7 +135,10 @@ impl Window {
             last_end: None,
             view: None,
             used: 0,
-            sends: Sends::default(),
+            answers: Sends::default(),
+            recent: VecDeque::new(),
+            flying: VecDeque::new(),
+            doubt: Duration::ZERO,
             others: Others::default(),
             before_us: None,
             contradictions: 0,
@@ -156,8 +177,9 @@ impl Window {
 
     /// Forgets everything the server said, but not what we sent.
     pub(super) fn forget(&mut self, now: Instant) {
-        let sends = std::mem::take(&mut self.sends);
-        *self = Self { generation: self.generation + 1, nonsense: self.nonsense, sends, ..Self::new(now) };
+        let (answers, recent) = (std::mem::take(&mut self.answers), std::mem::take(&mut self.recent));
+        let (generation, nonsense, flying) = (self.generation + 1, self.nonsense, std::mem::take(&mut self.flying));
+        *self = Self { generation, nonsense, answers, recent, flying, ..Self::new(now) };
     }
 
     /// Whether an answer speaks of the fixed window that we know: it ends at the same time, more or less.
@@ -190,24 +212,47 @@ impl Window {
     /// A call of ours goes out.
     pub(super) fn sent(&mut self, now: Instant) {
         self.used = self.used.saturating_add(1);
-        self.sends.record(now);
+        self.flying.push_back(now);
         if let (Shape::Fixed, Some(view)) = (self.shape, &mut self.view) {
             view.left -= 1;
         }
+    }
+
+    /// The call that went out at `sent` was answered, or is given up: the server has counted it by now.
+    pub(super) fn landed(&mut self, sent: Instant, now: Instant) {
+        self.is_back(sent);
+        self.answers.record(now);
+        self.recent.push_back(now);
+        if self.recent.len() > RECENT {
+            self.recent.pop_front();
+        }
         let kept = self.length.unwrap_or(Duration::from_secs(3600)).saturating_mul(2);
         if let Some(horizon) = now.checked_sub(kept) {
-            self.sends.forget_before(horizon);
+            self.answers.forget_before(horizon);
         }
     }
 
     /// A call that was counted did not go out after all.
-    pub(super) fn take_back(&mut self, generation: u64) {
-        self.sends.take_back();
+    pub(super) fn take_back(&mut self, sent: Instant, generation: u64) {
+        self.is_back(sent);
         if generation == self.generation {
             self.used = self.used.saturating_sub(1);
             if let (Shape::Fixed, Some(view)) = (self.shape, &mut self.view) {
                 view.left += 1;
             }
+        }
+    }
+
+    fn is_back(&mut self, sent: Instant) {
+        if let Some(place) = self.flying.iter().position(|flying| *flying == sent) {
+            self.flying.remove(place);
+        }
+    }
+
+    /// The server refused a call: where it counts over a moving span, that may be longer than we think.
+    pub(super) fn refused(&mut self) {
+        if self.shape != Shape::Fixed {
+            self.doubt = (self.doubt + DOUBT_STEP).min(BLUR);
         }
     }
 
@@ -252,14 +297,20 @@ impl Window {
     }
 
     fn room_in_rolling(&self, settings: &QuotaSettings, now: Instant) -> Room {
-        let length = self.length.unwrap_or(Duration::from_secs(1));
+        let length = self.length.unwrap_or(Duration::from_secs(1)) + self.doubt;
         let horizon = now.checked_sub(length).unwrap_or(now);
         let ours = self
             .limit
-            .map_or(i64::MAX, |limit| i64::from(settings.grant(limit)) - i64::from(self.sends.since(horizon)));
-        let next_freed = self.sends.oldest_since(horizon).map(|oldest| oldest + length + Duration::from_millis(1));
+            .map_or(i64::MAX, |limit| i64::from(settings.grant(limit)) - i64::from(self.counted_since(horizon, now)));
+        let next_freed = self.answers.oldest_since(horizon).map(|oldest| oldest + length + Duration::from_millis(1));
         if ours <= 0 {
-            return Room::Later { at: next_freed.unwrap_or(now + length).max(now + Duration::from_millis(1)) };
+            // A call that is still out counts for a window from its answer, and not for ever if none comes.
+            let landing = self.flying.front().map(|sent| match *sent + length {
+                freed if freed > now => freed,
+                freed => freed + LONGEST_FLIGHT,
+            });
+            let at = next_freed.into_iter().chain(landing).min().unwrap_or(now + length);
+            return Room::Later { at: at.max(now + Duration::from_millis(1)) };
         }
         let soon = self.ends_at().map_or(Duration::ZERO, |end| end.saturating_duration_since(now));
         let kept = i64::from(settings.reserve.max(1)) - 1 + i64::from(self.others.expected_during(soon, length, now));
@@ -285,12 +336,27 @@ impl Window {
         }
     }
 
+    /// Calls of ours that the server may have counted after `moment`: those answered since, and those still out.
+    fn counted_since(&self, moment: Instant, now: Instant) -> u32 {
+        let length = self.length.unwrap_or_default() + LONGEST_FLIGHT;
+        let lost = self.flying.iter().take_while(|sent| **sent + length <= now).count();
+        let flying = u32::try_from(self.flying.len() - lost).unwrap_or(u32::MAX);
+        flying.saturating_add(self.answers.since(moment))
+    }
+
     fn left_on_server(&self, now: Instant) -> Option<i64> {
         let view = self.view?;
         match self.shape {
             Shape::Fixed => Some(view.left),
             Shape::Rolling | Shape::Refilling => {
-                let since = i64::from(self.sends.since(view.asked)).saturating_sub(1).max(0);
+                // What was answered since that call was sent, itself apart, may not have been counted yet.
+                let answered = match self.recent.front() {
+                    Some(first) if *first <= view.asked || self.recent.len() < RECENT => {
+                        self.recent.iter().rev().take_while(|answer| **answer > view.asked).count() as i64
+                    }
+                    _ => i64::from(self.answers.since(view.asked)),
+                };
+                let since = self.flying.len() as i64 + (answered - 1).max(0);
                 Some(view.left - since + i64::from(self.freed(view, now)))
             }
         }
@@ -298,15 +364,13 @@ impl Window {
 
     /// Calls that came back since `view`, where they come back one by one.
     fn freed(&self, view: View, now: Instant) -> u32 {
-        // What we cannot be sure of has not come back yet.
-        let doubt = if self.length_is_policy { Duration::ZERO } else { BLUR };
-        let length = self.length.unwrap_or_default() + doubt;
+        let length = self.length.unwrap_or_default() + self.doubt;
         if self.shape == Shape::Refilling {
             let part = now.saturating_duration_since(view.heard).as_secs_f64() / length.as_secs_f64();
             return (f64::from(self.limit.unwrap_or(0)) * part) as u32;
         }
         match (view.heard.checked_sub(length), now.checked_sub(length)) {
-            (Some(then), Some(now)) => self.sends.between(then, now),
+            (Some(then), Some(now)) => self.answers.between(then, now),
             _ => 0,
         }
     }

@@ -169,6 +169,19 @@ fn sink_status(
     }
 }
 
+/// Why calls are halted, and what ends that.
+fn halted(breaker: &BreakerStatus) -> String {
+    let reason = breaker.reason.as_ref().map_or_else(String::new, |reason| format!(" ({reason})"));
+    match breaker.next_probe {
+        Some(next) => format!(
+            "Calls to Sierra are halted{reason} until a health check passes; the next is due at {}.",
+            next.strftime("%Y-%m-%dT%H:%M:%SZ")
+        ),
+        // Only a person can halt them without end.
+        None => format!("Calls to Sierra are halted{reason} until you run `sierra-sync breaker close --yes`."),
+    }
+}
+
 /// The overall state and the sentence that explains it, the gravest matter first.
 fn overall(report: &StatusReport) -> (OverallState, String) {
     let streams_in = |wanted: &dyn Fn(&StreamStatus) -> bool| {
@@ -176,14 +189,16 @@ fn overall(report: &StatusReport) -> (OverallState, String) {
         Some(names.collect::<Vec<_>>().join(", ")).filter(|names| !names.is_empty())
     };
     if report.token.state == TokenState::Latched {
-        let hint = "Sierra refuses the credential: put a valid secret in place; a changed one is tried at once, the same one once an hour.";
+        let hint = "Sierra refuses the credential: put a valid secret in place, or have the key enabled; a changed \
+                    address, key or secret is tried at once, the same one once an hour, or as soon as you run \
+                    `sierra-sync recover`.";
         return (OverallState::Failing, hint.into());
     }
     if let Some(names) = streams_in(&|stream| stream.state == StreamState::Stopped) {
         return (OverallState::Failing, format!("Stopped until you act: {names}; see last_error."));
     }
     if report.breaker.state != BreakerState::Closed {
-        return (OverallState::Degraded, "Sierra does not answer well: calls are halted until it recovers.".into());
+        return (OverallState::Degraded, halted(&report.breaker));
     }
     if let Some(endpoint) = report.breaker.suspended_endpoints.first() {
         return (OverallState::Degraded, format!("The endpoint {endpoint} is suspended until it recovers."));

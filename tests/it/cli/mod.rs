@@ -1,6 +1,7 @@
 //! The command line, on the real binary.
 
 mod bad_input;
+mod breaker;
 mod check;
 mod commands;
 mod init;

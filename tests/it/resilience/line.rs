@@ -237,7 +237,7 @@ async fn short_waits_for_quota_are_sat_out_and_long_ones_parked() {
 #[tokio::test(start_paused = true)]
 async fn an_open_breaker_ends_the_call_and_charges_nothing() {
     let bench = Bench::seeded(9);
-    bench.line.breaker().hold("test", None);
+    bench.line.breaker().hold(None, "test", None);
     let mut call = Scripted::new(|_| Reply::status(200));
     let ended = bench.call(Endpoint::Bibs, &mut call).await.expect_err("held open");
     assert!(matches!(ended.ending, Ending::CircuitOpen { .. }));
@@ -246,7 +246,7 @@ async fn an_open_breaker_ends_the_call_and_charges_nothing() {
     bench.line.breaker().reset();
     let breaker = bench.line.breaker().clone();
     let mut call = Scripted::new(|_| {
-        breaker.hold("opens while the call is out", None);
+        breaker.hold(None, "opens while the call is out", None);
         Reply::status(503)
     });
     let started = Instant::now();
@@ -393,4 +393,46 @@ async fn recovery_from_a_stall_is_slow_until_the_quota_holds() {
         bench.call(Endpoint::Bibs, &mut call).await.expect("the old gate is forgotten");
     }
     assert!(!bench.line.is_recovering());
+}
+
+/// A18: a process that ends before the quota holds leaves the next one as careful: one worker, waits from two seconds.
+#[tokio::test(start_paused = true)]
+async fn a_recovery_that_is_not_over_survives_a_restart() {
+    let date: jiff::Timestamp = "2026-01-05T10:00:00Z".parse().expect("a date");
+    let first = Bench::seeded(17);
+    first.line.recover();
+    let kept = serde_json::to_string(&first.quota().snapshot(date)).expect("plain data");
+    let kept: QuotaSnapshot = serde_json::from_str(&kept).expect("and back");
+    let bench = Bench::restored(18, &kept, date);
+    assert!(bench.line.is_recovering());
+    let mut call = Scripted::new(|send| Reply::status(if send < 5 { 503 } else { 200 }));
+    bench.call(Endpoint::Bibs, &mut call).await.expect("the fifth is served");
+    let drawn: Vec<_> = bench.recorder.steps().iter().filter_map(|step| step.computed_jitter).collect();
+    assert!(
+        drawn.len() == 4 && drawn.iter().zip([2, 4, 8, 16]).all(|(wait, most)| *wait <= SECOND * most),
+        "{drawn:?}"
+    );
+
+    let old = serde_json::to_string(&Bench::seeded(19).quota().snapshot(date)).expect("plain data");
+    let old: QuotaSnapshot = serde_json::from_str(&old.replace(",\"cautious\":false", "")).expect("an older form");
+    assert!(!Bench::restored(20, &old, date).line.is_recovering());
+}
+
+/// Draining waits for what is under way, however it ends, and for nothing else.
+#[tokio::test(start_paused = true)]
+async fn draining_waits_for_what_is_under_way() {
+    let bench = Arc::new(Bench::seeded(21));
+    timeout(SECOND, bench.quota().drained()).await.expect("nothing is under way");
+    let mut tasks = tokio::task::JoinSet::new();
+    for (endpoint, seconds) in [(Endpoint::Bibs, 20), (Endpoint::Items, 7)] {
+        let bench = bench.clone();
+        tasks.spawn(async move {
+            let mut call = Scripted::new(|_| Reply::status(200).after(SECOND * seconds));
+            drop(timeout(SECOND * 15, bench.call(endpoint, &mut call)).await);
+        });
+    }
+    sleep(SECOND).await;
+    let started = Instant::now();
+    bench.quota().drained().await;
+    assert_eq!(started.elapsed().as_secs(), 14, "one was answered, the other given up");
 }

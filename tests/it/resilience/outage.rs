@@ -9,7 +9,7 @@ use sierra_sync::resilience::breaker::{BreakerEvent, ProbeTarget, Scope};
 use sierra_sync::resilience::endpoint::{Endpoint, PerEndpoint};
 use sierra_sync::resilience::health::{HealthCheck, ProbePass, mark_of, run_health_checks};
 use sierra_sync::resilience::retry::{Answer, Attempt, Call};
-use sierra_sync::resilience::settings::{QuotaSettings, RetrySettings};
+use sierra_sync::resilience::settings::{BreakerSettings, QuotaSettings, RetrySettings};
 use sierra_sync::resilience::taxonomy::Mark;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until};
@@ -98,13 +98,26 @@ impl HealthCheck for Check {
 }
 
 fn bench(seed: u64) -> Bench {
+    bench_with(seed, BreakerSettings::default())
+}
+
+fn bench_with(seed: u64, breaker: BreakerSettings) -> Bench {
     let quota = QuotaSettings { rate: 100.0, concurrency: PerEndpoint::from_fn(|_| 4), ..QuotaSettings::default() };
-    Bench::with(seed, RetrySettings::default(), quota)
+    Bench::with_breaker(seed, RetrySettings::default(), quota, breaker)
 }
 
 /// Calls at a steady rate, alternating between bibs and items, through ten minutes of outage.
 async fn ten_minutes_down(down: Down, calls_per_second: f64, is_affected: fn(Endpoint) -> bool) -> (u32, Duration) {
-    let bench = Arc::new(bench(31));
+    ten_minutes_down_with(BreakerSettings::default(), down, calls_per_second, is_affected).await
+}
+
+async fn ten_minutes_down_with(
+    breaker: BreakerSettings,
+    down: Down,
+    calls_per_second: f64,
+    is_affected: fn(Endpoint) -> bool,
+) -> (u32, Duration) {
+    let bench = Arc::new(bench_with(31, breaker));
     let start = Instant::now();
     let (from, until) = (start + 60 * SECOND, start + 660 * SECOND);
     let (into_the_outage, back) = (AtomicU32::new(0), Mutex::new(None));
@@ -115,7 +128,7 @@ async fn ten_minutes_down(down: Down, calls_per_second: f64, is_affected: fn(End
         run_health_checks(&line, &mut check).await;
     });
     let mut number = 0_u32;
-    while Instant::now() < until + 120 * SECOND && world.back.lock().expect("unpoisoned").is_none() {
+    while Instant::now() < until + 400 * SECOND && world.back.lock().expect("unpoisoned").is_none() {
         let endpoint = if number.is_multiple_of(2) { Endpoint::Bibs } else { Endpoint::Items };
         let (bench, world) = (bench.clone(), world.clone());
         tasks.spawn(async move {
@@ -127,7 +140,7 @@ async fn ten_minutes_down(down: Down, calls_per_second: f64, is_affected: fn(End
         sleep(Duration::from_secs_f64(1.0 / calls_per_second)).await;
     }
     tasks.shutdown().await;
-    let back = world.back.lock().expect("unpoisoned").expect("back within two minutes");
+    let back = world.back.lock().expect("unpoisoned").expect("back some time");
     (world.into_the_outage.load(Ordering::Relaxed), back - until)
 }
 
@@ -142,6 +155,23 @@ async fn ten_minutes_of_outage_see_few_requests_and_end_soon() {
             println!("{down:?} at {calls_per_second}/s: {requests} requests, back after {back:?}");
             assert!(requests <= 30, "{down:?} at {calls_per_second}/s: {requests} requests");
             assert!(back <= 75 * SECOND, "{down:?} at {calls_per_second}/s: back after {back:?}");
+        }
+    }
+}
+
+/// What `[breaker]` trades: short open times cost requests, long ones cost time after the outage (docs/tuning.md).
+#[tokio::test(start_paused = true)]
+async fn open_times_trade_requests_for_delay() {
+    let mut before = u32::MAX;
+    for (open_for, open_cap, threshold) in [(5, 10, 10), (30, 60, 10), (120, 300, 10), (30, 60, 5), (30, 60, 30)] {
+        let settings =
+            BreakerSettings { failure_threshold: threshold, open_for: open_for * SECOND, open_cap: open_cap * SECOND };
+        let (requests, back) = ten_minutes_down_with(settings, Down::Answers(503), 1.0, |_| true).await;
+        println!("open {open_for} s to {open_cap} s, threshold {threshold}: {requests} requests, back after {back:?}");
+        assert!(back <= (open_cap + 15) * SECOND, "{back:?}");
+        if threshold == 10 {
+            assert!(requests < before, "{requests} after {before}");
+            before = requests;
         }
     }
 }

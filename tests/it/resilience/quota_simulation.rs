@@ -82,20 +82,37 @@ async fn run_neighbour(server: Shared<QuotaServer>, calls_per_window: u32) -> u3
     served
 }
 
-#[expect(clippy::print_stdout, reason = "the figures are the point of the simulation")]
 async fn alone(counting: Counting, dialect: Dialect, offset: i64, class: Class) -> Used {
-    let server = QuotaServer::new(counting, dialect, LIMIT, WINDOW, SignedDuration::from_secs(offset));
+    with_limit(LIMIT, settings(), counting, dialect, offset, class).await
+}
+
+#[expect(clippy::print_stdout, reason = "the figures are the point of the simulation")]
+async fn with_limit(
+    limit: u32,
+    settings: QuotaSettings,
+    counting: Counting,
+    dialect: Dialect,
+    offset: i64,
+    class: Class,
+) -> Used {
+    let server = QuotaServer::new(counting, dialect, limit, WINDOW, SignedDuration::from_secs(offset));
     let server = Rc::new(RefCell::new(server));
-    let served = run_ours(&server, settings(), class).await;
+    let served = run_ours(&server, settings, class).await;
     let refusals = server.borrow().refusals;
-    let part = f64::from(served) / f64::from(settings().grant(LIMIT) * WINDOWS);
-    println!("{counting:?} {dialect:?} {offset:+} s {class:?}: {:.1} % of the grant, {refusals} refused", part * 100.0);
+    let part = f64::from(served) / f64::from(settings.grant(limit) * WINDOWS);
+    println!(
+        "{counting:?} {dialect:?} {offset:+} s {class:?}, {} of {limit}: {:.1} % of the grant, {refusals} refused",
+        settings.share,
+        part * 100.0
+    );
     Used { part, refusals }
 }
 
 fn assert_used_well(used: &Used, what: &str) {
     assert_eq!(used.refusals, 0, "{what}");
     assert!(used.part >= 0.98, "{what}: {:.1} %", used.part * 100.0);
+    // A bucket that is full at the start holds a little that belongs to no window.
+    assert!(used.part <= 1.03, "{what}: more than our share, {:.1} %", used.part * 100.0);
 }
 
 /// QTA-1, A3, A4: the grant is used to the last percent and nothing is refused, however the server writes what is left,
@@ -141,6 +158,31 @@ async fn paced_calls_use_the_grant_as_well() {
     }
 }
 
+/// QTA-1: with the whole grant as our share and nothing held in reserve there is no slack that could hide a mistake: a
+/// call counts on the server until a window after its answer, not after its sending.
+#[tokio::test(start_paused = true)]
+async fn the_whole_grant_is_used_without_a_refusal() {
+    for counting in [Counting::FixedWindow, Counting::MovingWindow, Counting::TokenBucket] {
+        for dialect in [Dialect::DeltaRoundedUp, Dialect::EpochSecondsRoundedDown, Dialect::Rfc3339] {
+            let all = QuotaSettings { share: 1.0, reserve: 0, ..settings() };
+            let used = with_limit(LIMIT, all, counting, dialect, 7, Class::Incremental).await;
+            assert_used_well(&used, &format!("{counting:?} {dialect:?}"));
+        }
+    }
+}
+
+/// A large grant, told in whole seconds: what they blur must not cost a percent of it, nor add one to our share.
+#[tokio::test(start_paused = true)]
+async fn a_large_grant_is_used_as_well_as_a_small_one() {
+    let large = QuotaSettings { rate: 100.0, ..QuotaSettings::default() };
+    for counting in [Counting::MovingWindow, Counting::TokenBucket] {
+        for class in [Class::Incremental, Class::Paced] {
+            let used = with_limit(1_000, large, counting, Dialect::DeltaRoundedUp, 0, class).await;
+            assert_used_well(&used, &format!("{counting:?} {class:?}"));
+        }
+    }
+}
+
 /// A neighbour who wants a fifth of the grant gets at least four fifths of that, and the rest is not wasted.
 #[tokio::test(start_paused = true)]
 async fn a_neighbour_on_the_same_key_gets_its_part() {
@@ -161,6 +203,26 @@ async fn a_neighbour_on_the_same_key_gets_its_part() {
             assert!(total >= 0.9, "{counting:?} {class:?}: {total}");
         }
     }
+}
+
+/// What `quota.share` trades: a neighbour who wants half of the grant gets more of it the less is ours
+/// (docs/tuning.md).
+#[tokio::test(start_paused = true)]
+async fn a_smaller_share_leaves_more_to_others() {
+    let mut before = 0;
+    for share in [1.0, 0.9, 0.7, 0.5, 0.3] {
+        let settings = QuotaSettings { share, ..settings() };
+        let server =
+            QuotaServer::new(Counting::FixedWindow, Dialect::EpochSeconds, LIMIT, WINDOW, SignedDuration::ZERO);
+        let server = Rc::new(RefCell::new(server));
+        let neighbour = run_neighbour(server.clone(), LIMIT / 2);
+        let (ours, theirs) = tokio::join!(run_ours(&server, settings, Class::Incremental), neighbour);
+        println!("share {share}: {ours} calls of ours in ten windows, {theirs} of a neighbour who wants 1,000");
+        assert!(ours <= settings.grant(LIMIT) * WINDOWS, "share {share}: {ours}");
+        assert!(theirs + 20 >= before, "share {share}: {theirs} after {before}");
+        before = theirs;
+    }
+    assert_eq!(before, 1_000, "what is not ours is theirs");
 }
 
 /// The figures of strategies in common use, on the same servers in the same run: shown, and asserted only to be as bad

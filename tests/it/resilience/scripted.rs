@@ -7,7 +7,7 @@ use http::HeaderMap;
 use sierra_sync::resilience::breaker::{Breaker, BreakerEvent, BreakerObserver};
 use sierra_sync::resilience::endpoint::Endpoint;
 use sierra_sync::resilience::line::Line;
-use sierra_sync::resilience::quota::{Class, Quota};
+use sierra_sync::resilience::quota::{Class, Quota, QuotaSnapshot};
 use sierra_sync::resilience::rate_headers::RateFacts;
 use sierra_sync::resilience::retry::{
     Answer, Attempt, Call, CallContext, Ended, Failure, RetryEvent, RetryEventKind, RetryObserver,
@@ -169,11 +169,31 @@ impl Bench {
         Self::with(seed, RetrySettings::default(), QuotaSettings::default())
     }
 
+    /// A line that takes up what an earlier process knew of the quota.
+    pub(super) fn restored(seed: u64, kept: &QuotaSnapshot, date: jiff::Timestamp) -> Self {
+        let quota = Quota::new(QuotaSettings::default(), RootSeed::new(seed).generator("quota"));
+        quota.restore(kept, date);
+        Self::of(seed, RetrySettings::default(), quota, BreakerSettings::default())
+    }
+
     pub(super) fn with(seed: u64, retry: RetrySettings, quota: QuotaSettings) -> Self {
+        Self::with_breaker(seed, retry, quota, BreakerSettings::default())
+    }
+
+    pub(super) fn with_breaker(
+        seed: u64,
+        retry: RetrySettings,
+        quota: QuotaSettings,
+        breaker: BreakerSettings,
+    ) -> Self {
+        let quota = Quota::new(quota, RootSeed::new(seed).generator("quota"));
+        Self::of(seed, retry, quota, breaker)
+    }
+
+    fn of(seed: u64, retry: RetrySettings, quota: Quota, breaker: BreakerSettings) -> Self {
         let seed = RootSeed::new(seed);
         let recorder = Arc::new(Recorder::default());
-        let breaker = Breaker::new(BreakerSettings::default(), seed.generator("breaker"), recorder.clone());
-        let quota = Quota::new(quota, seed.generator("quota"));
+        let breaker = Breaker::new(breaker, seed.generator("breaker"), recorder.clone());
         let line = Line::new(retry, breaker, Some(quota), seed.generator("retry")).expect("sound settings");
         Self { line, recorder }
     }

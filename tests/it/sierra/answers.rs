@@ -337,3 +337,24 @@ async fn a_recorded_chain_of_pages_is_walked_to_its_end() {
     let asked: Vec<String> = script.seen_of("items").into_iter().map(|seen| seen.path).collect();
     assert_eq!(asked[2], "items?limit=2000&fields=id&deleted=false&id=%5B1064037,%5D");
 }
+
+/// D3: a body that forbids the retry ends the call after that one attempt on every path that sends requests: a page, a sign
+/// of life, the token call, and the question whether a failing page is to blame itself.
+#[tokio::test(start_paused = true)]
+async fn a_declared_error_is_obeyed_on_every_path() {
+    let declared = || answer(503, r#"{"code":109,"httpStatus":503,"retryable":false}"#);
+    let script = Arc::new(Script::new().on("bibs", [declared()]).on("info/token", [declared()]));
+    client(&script).page(&live(Stream::Bibs)).await.expect_err("declared");
+    client(&script).pulse().await.expect_err("declared");
+    assert_eq!((script.count("bibs"), script.count("info/token")), (1, 1));
+
+    let script = Arc::new(Script::new().on("token", [declared()]).on("bibs", [page(&[1])]));
+    client(&script).page(&live(Stream::Bibs)).await.expect_err("no token");
+    assert_eq!((script.count("token"), script.count("bibs")), (1, 0));
+
+    let failing = || answer(200, r#"{"total":0}"#);
+    let control = [failing(), failing(), failing(), failing(), failing(), declared()];
+    let script = Arc::new(Script::new().on("bibs", control));
+    client(&script).page(&live(Stream::Bibs)).await.expect_err("a page that fails, and a control that is declared");
+    assert_eq!(script.count("bibs"), 6);
+}

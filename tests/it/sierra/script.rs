@@ -209,6 +209,10 @@ pub(super) fn client(script: &Arc<Script>) -> SierraClient {
 }
 
 pub(super) fn client_with(script: &Arc<Script>, line: Line, latch: &[u8]) -> SierraClient {
+    client_of(script, line, latch, &settings())
+}
+
+pub(super) fn client_of(script: &Arc<Script>, line: Line, latch: &[u8], settings: &SierraSettings) -> SierraClient {
     let clock = Arc::new(SimClock::starting_at("2026-01-05T10:00:00Z".parse().expect("a date")));
     let parts = ClientParts {
         transport: Arc::clone(script) as Arc<dyn Transport>,
@@ -219,7 +223,7 @@ pub(super) fn client_with(script: &Arc<Script>, line: Line, latch: &[u8]) -> Sie
         patience: Patience::default(),
         latch,
     };
-    SierraClient::start(&settings(), parts).expect("a client")
+    SierraClient::start(settings, parts).expect("a client")
 }
 
 /// Every live record of a stream.

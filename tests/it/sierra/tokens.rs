@@ -5,12 +5,16 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use sierra_sync::record::Stream;
+use sierra_sync::secret::Secret;
+use sierra_sync::sierra::SierraSettings;
 use sierra_sync::sierra::transport::TransportErrorKind;
 use sierra_sync::sync::ports::{Answer, Source, SourceErrorKind};
 use sierra_sync::sync::report::status::TokenState;
 use tokio::time::{Instant, advance, sleep};
 
-use super::script::{Act, NOTHING, Script, TOKEN, answer, client, client_with, line, live, page, with_header};
+use super::script::{
+    Act, NOTHING, Script, TOKEN, answer, client, client_of, client_with, line, live, page, settings, with_header,
+};
 
 fn minutes(count: u64) -> Duration {
     Duration::from_secs(60 * count)
@@ -159,7 +163,7 @@ async fn tokens_that_are_always_refused_close_the_latch() {
     assert!(kinds[2..].iter().all(|kind| *kind == SourceErrorKind::Credentials));
     assert_eq!(client.token_status().state, TokenState::Latched);
     let error = client.page(&query).await.expect_err("latched");
-    assert!(error.hint.contains("a changed secret is tried at once") && error.traffic.calls == 0, "{error:?}");
+    assert!(error.hint.contains("`sierra-sync recover`") && error.traffic.calls == 0, "{error:?}");
 
     // One trial an hour: one token call, and its token is refused once.
     sleep(minutes(60)).await;
@@ -218,6 +222,32 @@ async fn a_refused_credential_closes_the_latch_and_survives_a_restart() {
         client.reset_breaker();
         client.page(&query).await.expect("a page");
     }
+}
+
+/// The latch is closed to one credential at one address: another address, key or secret is tried at once, whatever an
+/// earlier process was refused; the same one is not.
+#[tokio::test(start_paused = true)]
+async fn a_changed_address_key_or_secret_is_tried_at_once() {
+    let script = Arc::new(Script::new().on("token", [answer(401, "")]).on("bibs", [page(&[1])]));
+    let refused = client(&script);
+    let query = live(Stream::Bibs);
+    refused.page(&query).await.expect_err("refused");
+    let latch = refused.latch_snapshot();
+    script.change("token", [Act::Token(3600)]);
+    let ours = settings();
+    let elsewhere = "https://catalog.example.edu/test/iii/sierra-api/v6";
+    for changed in [
+        SierraSettings { base_url: elsewhere.to_owned(), ..ours.clone() },
+        SierraSettings { client_key: "another-key".to_owned(), ..ours.clone() },
+        SierraSettings { client_secret: Secret::new("another-secret".to_owned()), ..ours.clone() },
+    ] {
+        let client = client_of(&script, line(), &latch, &changed);
+        client.page(&query).await.expect("tried, and taken");
+        assert!(client.latch_snapshot().is_empty());
+    }
+    let calls = script.seen().len();
+    let error = client_of(&script, line(), &latch, &ours).page(&query).await.expect_err("the same");
+    assert_eq!((error.kind, script.seen().len()), (SourceErrorKind::Credentials, calls));
 }
 
 /// A refusal that a repeat does not confirm is an accident.

@@ -23,7 +23,7 @@ fn life() -> Vec<Change> {
     ]
 }
 
-/// A11: a batch whose acknowledgement was lost comes again, to the same process or to the next one, and is a no-op.
+/// A11, B11: a batch whose acknowledgement was lost comes again, to the same process or to the next one, and is a no-op.
 #[tokio::test]
 async fn every_sink_redelivers_after_a_lost_acknowledgement() {
     let life = life();

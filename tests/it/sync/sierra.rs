@@ -165,7 +165,7 @@ async fn an_outage_of_everything_is_survived_with_few_calls() {
     sim.assert_converged().await;
 }
 
-/// BR-045, B10, BR-020: a poison record and an undecodable one end in the quarantine, everything else arrives.
+/// BR-045, A14, B10, BR-020: a poison record and an undecodable one end in the quarantine, everything else arrives.
 #[tokio::test(start_paused = true)]
 async fn poison_and_garble_end_in_the_quarantine() {
     let mut sim = Sim::seeded(8).library(400).life(Life::default()).start().await;

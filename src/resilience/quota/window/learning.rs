@@ -13,6 +13,12 @@ use crate::resilience::span::Span;
 const LONGEST: Duration = Duration::from_secs(31 * 24 * 3600);
 /// Windows no longer than this are too blurred by whole seconds to tell how the server counts.
 const TELLING: Duration = Duration::from_secs(10);
+/// A bucket is recognised when the time of its refill is known to within this factor …
+const SURE: f64 = 1.3;
+/// … by answers over such a range of what was missing from it.
+const TELLING_RANGE: f64 = 1.8;
+/// Lengths that servers like, in seconds, the roundest first.
+const ROUND: [u64; 9] = [86_400, 3_600, 900, 300, 60, 30, 10, 5, 1];
 /// So many answers in a row that contradict what we took for the window, and they are right.
 const INSISTENT: u32 = 3;
 
@@ -65,13 +71,15 @@ impl Window {
         }
     }
 
-    /// The window is as long as the longest wait for its end that was ever stated.
+    /// The window is as long as the longest wait for its end that was ever stated, and a round number of seconds where
+    /// that is as likely: whole seconds blur what is stated.
     fn learn_length(&mut self, reset: Span) {
-        let is_refill = self.shape == Shape::Refilling;
-        if !self.length_is_policy && !is_refill {
-            let stated = (reset.earliest + reset.latest) / 2;
-            self.length = Some(self.length.map_or(stated, |known| known.max(stated)));
+        let stated = (reset.earliest + reset.latest) / 2;
+        if self.length_is_policy || self.shape == Shape::Refilling || stated <= self.longest_wait {
+            return;
         }
+        self.longest_wait = stated;
+        self.length = Some(rounded(stated, reset.latest.saturating_sub(stated)));
     }
 
     fn learn_end(&mut self, stated: Interval, asked: Instant, now: Instant) {
@@ -95,7 +103,7 @@ impl Window {
             // The server began its next window a little before we could be certain.
             self.begin(now);
             self.began = known.earliest.min(asked);
-            self.used = self.sends.since(known.earliest);
+            self.used = self.counted_since(known.earliest, now);
             self.end = Some(stated);
         } else {
             // It now ends earlier than it was to. Waiting longer is the safe reading, unless the server insists.
@@ -127,36 +135,43 @@ impl Window {
         };
     }
 
-    /// In a bucket the time until it is full goes with what is missing from it: the same quotient when a fifth and when
-    /// a third are gone, which nothing else shows. The quotient is the time of a whole refill, our window.
+    /// In a bucket the time until it is full goes with what is missing from it: the same quotient when a twentieth and
+    /// when a third are gone, which nothing else shows. The quotient is the time of a whole refill, our window.
     fn learn_refill(&mut self, reset: Span, facts: &RateFacts) {
         let (Some(limit), Some(remaining)) = (self.limit, facts.remaining) else { return };
-        let missing = 1.0 - f64::from(remaining.min(limit)) / f64::from(limit);
-        let whole = |missing: f64| ((reset.earliest + reset.latest) / 2).div_f64(missing);
-        if let (Some(Refill::Known { seen }), Shape::Refilling) = (self.refill, self.shape) {
-            // The more is missing, the less a whole second blurs.
-            if missing > seen {
-                self.believe_refill(missing, whole(missing));
-            }
+        let limit = f64::from(limit.max(1));
+        // What is left is rounded down to whole calls.
+        let missing = 1.0 - f64::from(remaining) / limit;
+        let at_least = missing - 1.0 / limit;
+        // A call or two say too little, and nothing cannot be divided by.
+        if at_least * limit < 1.5 || reset.earliest.is_zero() {
             return;
         }
-        match self.refill {
-            _ if (0.15..0.25).contains(&missing) => self.refill = Some(Refill::Guessed(whole(missing))),
-            Some(Refill::Guessed(guess)) if missing >= 0.35 => {
-                self.refill = None;
-                if whole(missing).abs_diff(guess) < guess.mul_f64(0.12) {
+        let now = Refill {
+            shortest: reset.earliest.div_f64(missing),
+            longest: reset.latest.div_f64(at_least),
+            least: missing,
+            most: missing,
+        };
+        let both = self.refill.map(|known| Refill {
+            shortest: known.shortest.max(now.shortest),
+            longest: known.longest.min(now.longest),
+            least: known.least.min(missing),
+            most: known.most.max(missing),
+        });
+        match both {
+            Some(both) if both.shortest <= both.longest => {
+                self.refill = Some(both);
+                let is_told_well = both.longest <= both.shortest.mul_f64(SURE);
+                if is_told_well && (self.shape == Shape::Refilling || both.most >= both.least * TELLING_RANGE) {
                     self.shape = Shape::Refilling;
-                    self.believe_refill(missing, whole(missing));
+                    if !self.length_is_policy {
+                        let middle = (both.shortest + both.longest) / 2;
+                        self.length = Some(rounded(middle, both.longest.saturating_sub(middle)));
+                    }
                 }
             }
-            _ => {}
-        }
-    }
-
-    fn believe_refill(&mut self, missing: f64, whole: Duration) {
-        self.refill = Some(Refill::Known { seen: missing });
-        if !self.length_is_policy {
-            self.length = Some(whole);
+            _ => self.refill = Some(now),
         }
     }
 
@@ -172,7 +187,7 @@ impl Window {
             let ours = match self.shape {
                 Shape::Fixed => self.used,
                 Shape::Rolling | Shape::Refilling => {
-                    now.checked_sub(self.length.unwrap_or_default()).map_or(0, |from| self.sends.since(from))
+                    now.checked_sub(self.length.unwrap_or_default()).map_or(0, |from| self.answers.since(from))
                 }
             };
             let counted = limit.saturating_sub(remaining).saturating_sub(ours);
@@ -196,5 +211,30 @@ impl Window {
             }
         };
         self.view = Some(View { left, asked, heard: now });
+    }
+}
+
+/// The roundest number of seconds within `doubt` of `length`; `length` itself where there is none.
+fn rounded(length: Duration, doubt: Duration) -> Duration {
+    let (shortest, longest) = (length.saturating_sub(doubt), length + doubt);
+    let nearest = |step: u64| {
+        let steps = (length.as_secs_f64() / step as f64).round().max(1.0);
+        Duration::from_secs(step).mul_f64(steps)
+    };
+    ROUND.into_iter().map(nearest).find(|round| *round >= shortest && *round <= longest).unwrap_or(length)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_length_is_the_roundest_that_was_meant() {
+        let rounded = |length: f64, doubt: f64| {
+            rounded(Duration::from_secs_f64(length), Duration::from_secs_f64(doubt)).as_secs_f64()
+        };
+        assert_eq!((rounded(59.5, 1.0), rounded(60.5, 1.0), rounded(60.0, 0.0)), (60.0, 60.0, 60.0));
+        assert_eq!((rounded(3599.6, 1.0), rounded(899.4, 1.0), rounded(0.4, 0.5)), (3600.0, 900.0, 0.4));
+        assert_eq!((rounded(43.2, 1.0), rounded(12.3, 0.1), rounded(9.7, 0.5)), (43.0, 12.3, 10.0));
     }
 }

@@ -1,0 +1,176 @@
+//! `breaker`: what a person says to the breaker of the API key: to the process that holds the state, or to the state.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::clock::{Clock, SharedClock, SystemClock};
+use crate::config::Config;
+use crate::resilience::breaker::BreakerSnapshot;
+use crate::resilience::line::Line;
+use crate::sierra::{shown_breaker, write_breaker_snapshot};
+use crate::sync::ports::Snapshot;
+use crate::sync::report::status::BreakerStatus;
+use crate::sync::{Store, StoreError};
+
+use super::actions::{self, Action, Operator};
+use super::assembly::{self, Assembly, Reach, Wishes};
+use super::desk::{self, Question};
+
+/// What is to become of the breaker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BreakerOrder {
+    /// No call goes to Sierra, for so long or until somebody says otherwise.
+    Open {
+        /// For how long.
+        lasts: Option<Duration>,
+    },
+    /// Calls go again, once a health check has passed; the outage is not forgotten.
+    Close,
+    /// Every outage is over: suspended endpoints and the credential latch with it.
+    Reset,
+}
+
+impl BreakerOrder {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Open { .. } => "open",
+            Self::Close => "close",
+            Self::Reset => "reset",
+        }
+    }
+}
+
+/// What came of it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct BreakerReport {
+    /// Version of this shape: 1.
+    pub schema: u32,
+    /// `open`, `close` or `reset`.
+    pub action: String,
+    /// When.
+    pub at: Timestamp,
+    /// Who, as far as it is known.
+    pub by: Option<String>,
+    /// Why.
+    pub reason: Option<String>,
+    /// Until when it holds, where it ends by itself.
+    pub until: Option<Timestamp>,
+    /// Whether anything is different now.
+    pub changed: bool,
+    /// Whether the credential latch was lifted.
+    pub latch_lifted: bool,
+    /// The breaker as it stands now.
+    pub breaker: BreakerStatus,
+}
+
+/// Carries `order` out, by the process that holds the state if there is one, else on the state that the next process
+/// takes up; and keeps it in the history. Asks Sierra nothing.
+///
+/// # Errors
+/// When the process that holds the state does not answer, or on any storage error.
+pub async fn breaker(config: &Config, order: BreakerOrder, operator: &Operator) -> anyhow::Result<BreakerReport> {
+    let clock: SharedClock = Arc::new(SystemClock);
+    let store = match assembly::open_store(config, &clock, Reach::Everything).await {
+        Ok(opened) => opened.store,
+        Err(held) if desk::is_held(&held) => {
+            return desk::hand_over(config, &Question::Breaker { order, operator: operator.clone() }, held).await;
+        }
+        Err(error) => return Err(error),
+    };
+    let at = clock.now();
+    let wishes = Wishes::usual();
+    wishes.chronicle.watch(Arc::clone(&store));
+    let line = assembly::line(config, &wishes, store.as_ref(), at)?;
+    let lift = || {
+        let was_closed = store.snapshot(Snapshot::Latch)?.is_some_and(|latch| !latch.is_empty());
+        if was_closed {
+            store.save_snapshot(Snapshot::Latch, &[])?;
+        }
+        Ok(was_closed)
+    };
+    Ok(carry_out(&line, store.as_ref(), at, order, operator, lift)?)
+}
+
+/// Carries `order` out in the process that holds the state.
+///
+/// # Errors
+/// On any storage error.
+pub(super) fn by_the_holder(
+    assembly: &Assembly,
+    order: BreakerOrder,
+    operator: &Operator,
+) -> Result<BreakerReport, StoreError> {
+    let (client, store) = (&assembly.client, assembly.store.as_ref());
+    let lift = || {
+        let was_closed = !client.latch_snapshot().is_empty();
+        client.reset_breaker();
+        store.save_snapshot(Snapshot::Latch, &client.latch_snapshot())?;
+        Ok(was_closed)
+    };
+    carry_out(client.line(), store, SystemClock.now(), order, operator, lift)
+}
+
+/// `lift` lifts the credential latch and returns whether it was closed.
+fn carry_out(
+    line: &Line,
+    store: &dyn Store,
+    at: Timestamp,
+    order: BreakerOrder,
+    operator: &Operator,
+    lift: impl FnOnce() -> Result<bool, StoreError>,
+) -> Result<BreakerReport, StoreError> {
+    let before = line.breaker().snapshot(at);
+    let mut latch_lifted = false;
+    match order {
+        BreakerOrder::Open { lasts } => {
+            line.breaker().hold(operator.by.as_deref(), operator.reason_or_none(), lasts);
+        }
+        BreakerOrder::Close => line.breaker().close(),
+        BreakerOrder::Reset => {
+            line.breaker().reset();
+            latch_lifted = lift()?;
+        }
+    }
+    let after = line.breaker().snapshot(at);
+    store.save_snapshot(Snapshot::Breaker, &write_breaker_snapshot(&after))?;
+    let changed = matches!(order, BreakerOrder::Open { .. }) || is_different(&before, &after) || latch_lifted;
+    let until = after.outage.as_ref().filter(|outage| outage.held).and_then(|outage| outage.next_probe);
+    let Operator { by, reason } = operator.clone();
+    let (action, outcome) = (order.name().to_owned(), outcome(&before, changed, latch_lifted));
+    let command = format!("breaker {action}");
+    actions::note(store, Action { at, command, by: by.clone(), reason: reason.clone(), until, outcome })?;
+    let breaker = shown_breaker(&after);
+    Ok(BreakerReport { schema: 1, action, at, by, reason, until, changed, latch_lifted, breaker })
+}
+
+/// What people did by command, the oldest first.
+///
+/// # Errors
+/// When the process that holds the state does not answer, or on any storage error.
+pub async fn breaker_history(config: &Config) -> anyhow::Result<Vec<Action>> {
+    let clock: SharedClock = Arc::new(SystemClock);
+    match assembly::open_store(config, &clock, Reach::Look).await {
+        Ok(opened) => Ok(actions::all(opened.store.as_ref())?),
+        Err(held) if desk::is_held(&held) => desk::hand_over(config, &Question::BreakerHistory, held).await,
+        Err(error) => Err(error),
+    }
+}
+
+/// Closed circuits that still come back from an outage are the same to a person as closed ones.
+fn is_different(before: &BreakerSnapshot, after: &BreakerSnapshot) -> bool {
+    before.state != after.state || !before.suspended_endpoints().eq(after.suspended_endpoints())
+}
+
+fn outcome(before: &BreakerSnapshot, changed: bool, latch_lifted: bool) -> String {
+    let was = match &shown_breaker(before).reason {
+        Some(reason) => format!("it was open: {reason}"),
+        None => "it was closed".to_owned(),
+    };
+    let latch = if latch_lifted { "; the credential latch was lifted" } else { "" };
+    let nothing = if changed { "" } else { "; nothing changed" };
+    format!("{was}{latch}{nothing}")
+}
