@@ -9,6 +9,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::status::needs_reload;
 use super::{Board, Engine};
 use crate::record::Stream;
 use crate::sync::StoreError;
@@ -200,6 +201,8 @@ impl Engine {
             if refused > 0 {
                 troubles.insert(Trouble::NewlyQuarantined);
             }
+            let lost =
+                (state == SinkState::NeedsReload).then(|| needs_reload(&name, &lane.route.streams, &place.note.gaps));
             let published = lane
                 .route
                 .streams
@@ -211,7 +214,7 @@ impl Engine {
                 quarantined: refused,
                 state,
                 published: published.collect(),
-                error: now.error,
+                error: lost.or(now.error),
             };
             sinks.insert(name, summary);
         }

@@ -7,5 +7,6 @@ mod patrons;
 mod queue;
 mod secrets;
 mod service;
+mod sinks;
 mod support;
 mod sync;
