@@ -80,9 +80,21 @@ impl Observer for Chronicle {
                     event = "sink_ahead",
                     sink,
                     seq = seq.value(),
-                    "the sink holds changes that this state never issued: the state was restored from a backup; load \
-                     everything again with a new state.path and new sink paths"
+                    "the sink holds changes that this state never issued: the state was restored from a backup, or is \
+                     a new one; a rebuild makes every sink equal to Sierra again"
                 );
+            }
+            Event::RebuildBegun { streams } => {
+                let names: Vec<&str> = streams.iter().map(|stream| stream.name()).collect();
+                tracing::warn!(
+                    event = "rebuild_begun",
+                    streams = names.join(", "),
+                    "a rebuild begins: every record is read and delivered again, and every deletion that Sierra \
+                     remembers; it goes on after an interruption and ends by itself"
+                );
+            }
+            Event::RebuildDone { stream } => {
+                tracing::info!(event = "rebuild_done", %stream, "the rebuild is complete");
             }
             Event::PageTakenApart { stream, poisoned, calls } => {
                 tracing::warn!(event = "page_taken_apart", %stream, poisoned, calls, "took a failing page apart");
@@ -130,6 +142,15 @@ impl Observer for Chronicle {
                     task,
                     restarts,
                     "this task met a defect and is started again; please report the place logged before"
+                );
+            }
+            Event::SinkLacks { sink, missing } => {
+                tracing::error!(
+                    event = "sink_lacks",
+                    sink,
+                    missing,
+                    "no longer holds what it had confirmed, and gets nothing until it is loaded again; \
+                     `sierra-sync status` tells how"
                 );
             }
         }

@@ -10,7 +10,7 @@ pub(super) use amount::{DurationIn, RateIn, SizeIn};
 pub(super) use choice::{OneOf, Switch};
 pub(super) use list::ListOf;
 pub(super) use number::{IntegerIn, NumberIn};
-pub(super) use text::{FilePath, Text, TextAs};
+pub(super) use text::{DirectoryPath, FilePath, Text, TextAs};
 
 use serde_json::json;
 

@@ -8,6 +8,7 @@ use crate::config::combine;
 use crate::config::document::Document;
 use crate::config::env::{self, Environment};
 use crate::config::kind::IntegerIn;
+use crate::config::places;
 use crate::config::problem::{Place, Problem, Problems, Warning};
 use crate::config::section::Reading;
 use crate::config::sections;
@@ -86,6 +87,7 @@ pub(super) fn read(reading: &Reading<'_>) -> Option<Config> {
     let alerts = sections::ops::read_alerts(&mut root);
     root.finish();
     combine::check(reading, &retry, &breaker, &quota);
+    places::check(reading, &store, &sinks);
     Some(Config { sierra: sierra.settings?, store, streams, quota, retry, breaker, privacy, marc, sinks, ops, alerts })
 }
 

@@ -11,6 +11,7 @@ mod kind;
 mod load;
 pub(crate) mod nearest;
 pub mod path;
+mod places;
 pub mod problem;
 mod schema;
 mod secrets;

@@ -59,6 +59,16 @@ pub struct Rules {
     pub confirmed_by_list: bool,
 }
 
+impl Rules {
+    /// Those of a rebuild: the sinks may hold what the store forgot, so nothing counts as known to them. What is live
+    /// is emitted, and what is deleted or out of scope is emitted as a delete, seen before or not.
+    pub const REBUILD: Self = Self { emit_unchanged: true, emit_unseen_deletes: true, confirmed_by_list: false };
+
+    fn nothing_is_known(self) -> bool {
+        self.emit_unchanged && self.emit_unseen_deletes
+    }
+}
+
 /// What to do about a reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
@@ -93,7 +103,7 @@ pub fn decide(remembered: Option<&Remembered>, reading: &Reading, rules: Rules) 
     match reading.seen {
         Seen::Live { updated, hash, suppressed, in_scope } => {
             let state = RememberedState::Live { updated, hash, suppressed, filtered: !in_scope };
-            let verdict = if in_scope { live(known, hash, rules) } else { out_of_scope(known) };
+            let verdict = if in_scope { live(known, hash, rules) } else { out_of_scope(known, rules) };
             Decision { verdict, remember: Some((state, reading.sent, reading.answered)) }
         }
         Seen::Tombstone { deleted_on } => {
@@ -145,8 +155,9 @@ fn live(known: Option<RememberedState>, hash: ContentHash, rules: Rules) -> Verd
     }
 }
 
-fn out_of_scope(known: Option<RememberedState>) -> Verdict {
+fn out_of_scope(known: Option<RememberedState>, rules: Rules) -> Verdict {
     match known {
+        _ if rules.nothing_is_known() => Verdict::Delete(DeleteReason::Filtered),
         Some(RememberedState::Live { filtered: false, .. }) => Verdict::Delete(DeleteReason::Filtered),
         _ => Verdict::Unchanged,
     }
@@ -155,7 +166,7 @@ fn out_of_scope(known: Option<RememberedState>) -> Verdict {
 fn tombstone(known: Option<RememberedState>, rules: Rules) -> Verdict {
     match known {
         Some(RememberedState::Live { filtered: false, .. }) => Verdict::Delete(DeleteReason::Deleted),
-        Some(RememberedState::Tombstone { emitted: true, .. }) => Verdict::Unchanged,
+        Some(RememberedState::Tombstone { emitted: true, .. }) if !rules.nothing_is_known() => Verdict::Unchanged,
         Some(RememberedState::Tombstone { emitted: false, .. }) if !rules.emit_unseen_deletes => Verdict::Unchanged,
         _ if rules.emit_unseen_deletes => Verdict::Delete(DeleteReason::Deleted),
         _ => Verdict::DeletedUnseen,
@@ -292,6 +303,22 @@ mod tests {
         assert_eq!(replay(rebuild, &delete).0, [DELETED, Verdict::Unchanged]);
         let (_, known) = replay(Rules::default(), &delete[..1]);
         assert_eq!(decide(known.as_ref(), &delete[1], rebuild).verdict, DELETED);
+    }
+
+    /// A sink may hold a record that the store saw deleted, or leave the locations, before the backup it was restored
+    /// from, and that came back and went again since.
+    #[test]
+    fn a_rebuild_emits_again_what_was_emitted_before() {
+        let gone_again = [read(1, 2, live_seen(Some(OLD), 1)), read(3, 4, gone()), read(5, 6, gone())];
+        let (_, known) = replay(Rules::default(), &gone_again[..2]);
+        assert_eq!(decide(known.as_ref(), &gone_again[2], Rules::REBUILD).verdict, DELETED);
+        let left = [read(1, 2, outside(OLD)), read(3, 4, outside(OLD))];
+        let (_, known) = replay(Rules::default(), &left[..1]);
+        let filtered = Verdict::Delete(DeleteReason::Filtered);
+        assert_eq!(decide(known.as_ref(), &left[1], Rules::REBUILD).verdict, filtered);
+        assert_eq!(decide(None, &left[1], Rules::REBUILD).verdict, filtered);
+        let same = [read(1, 2, live_seen(Some(OLD), 1)), read(3, 4, live_seen(Some(OLD), 1))];
+        assert_eq!(replay(Rules::REBUILD, &same).0, [Verdict::Upsert, Verdict::Upsert]);
     }
 
     #[test]

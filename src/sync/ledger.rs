@@ -56,6 +56,10 @@ pub enum Pass {
     LateSweep,
     /// Reconciliation.
     Reconcile,
+    /// The sweep of a rebuild: every live record once more, by id. In a store without a first load it counts as that.
+    Rebuild,
+    /// Every deletion from the earliest day on, for a rebuild.
+    RebuildDeletes,
 }
 
 /// What a row covers.

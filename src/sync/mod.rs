@@ -19,6 +19,7 @@ pub mod observer;
 pub mod ports;
 pub mod positions;
 pub mod published;
+pub mod rebuild;
 pub mod remembered;
 pub mod render;
 pub mod report;

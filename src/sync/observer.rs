@@ -86,12 +86,23 @@ pub enum Event {
         /// What it said.
         date: Timestamp,
     },
-    /// A sink holds a higher seq than this store ever issued: the store was restored from a backup.
+    /// A sink holds a change that this store never issued: the store was restored from a backup, or lost. A rebuild
+    /// begins.
     SinkAhead {
         /// The sink.
         sink: String,
         /// What it holds.
         seq: Seq,
+    },
+    /// Everything is read and emitted again, with every deletion that Sierra remembers.
+    RebuildBegun {
+        /// The streams.
+        streams: Vec<Stream>,
+    },
+    /// A stream's rebuild is complete.
+    RebuildDone {
+        /// The stream.
+        stream: Stream,
     },
     /// A page was taken apart because it failed whenever it was asked for.
     PageTakenApart {
@@ -180,5 +191,12 @@ pub enum Event {
         task: String,
         /// How often it was started again, this time included.
         restarts: u32,
+    },
+    /// A sink no longer holds what it had confirmed, and lost its place; it must be loaded again.
+    SinkLacks {
+        /// The sink.
+        sink: String,
+        /// What is gone, as the end of a sentence.
+        missing: String,
     },
 }

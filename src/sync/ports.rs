@@ -4,7 +4,7 @@ pub mod sink;
 pub mod source;
 pub mod store;
 
-pub use sink::{Sink, SinkError};
+pub use sink::{Held, Holding, Sink, SinkError};
 pub use source::{
     Answer, BadEntry, CallClass, FieldSet, Page, PageFilter, PageQuery, Pulse, Source, SourceError, SourceErrorKind,
     Traffic,

@@ -13,7 +13,7 @@ use tokio::sync::Mutex;
 use super::backpressure::Held;
 use super::fullness::{Holder, judge};
 use super::observer::{Event, SharedObserver};
-use super::ports::{SinkPosition, Snapshot, Store, StoreError, StoreErrorKind};
+use super::ports::{Held as Stock, SinkPosition, Snapshot, Store, StoreError, StoreErrorKind};
 use super::published::Marks;
 use super::report::status::{Gap, SinkState};
 use super::report::summary::ErrorReport;
@@ -63,6 +63,12 @@ pub struct SinkNote {
     /// What is wrong with it, until a delivery succeeds: a process that ended must not take it along.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trouble: Option<SinkTrouble>,
+    /// How much it held when it was last asked; `None` when nothing is known, as while it has no place.
+    #[serde(default)]
+    pub held: Option<Stock>,
+    /// It once held changes up to here that this store never issued, and a rebuild was begun for that.
+    #[serde(default)]
+    pub ahead: Option<Seq>,
 }
 
 /// What is wrong with a sink.
@@ -192,6 +198,83 @@ impl Positions {
         self.save_notes(&inner).await
     }
 
+    /// What `sink` held when it was last asked, of the streams that it takes; `None` when it is detached or nothing is
+    /// known.
+    pub async fn stock(&self, sink: &str) -> Option<Stock> {
+        let inner = self.inner.lock().await;
+        let position = inner.positions.get(sink).filter(|position| position.attached)?;
+        Some(inner.notes.get(sink)?.held.clone()?.only(&position.streams))
+    }
+
+    /// Keeps what `sink` holds now, to be compared with what it holds later.
+    ///
+    /// # Errors
+    /// On any storage error.
+    pub async fn take_stock(&self, sink: &str, held: Stock) -> Result<(), StoreError> {
+        let mut inner = self.inner.lock().await;
+        let Some(position) = inner.positions.get(sink).filter(|position| position.attached) else { return Ok(()) };
+        let held = Some(held.only(&position.streams));
+        let note = inner.notes.entry(sink.to_owned()).or_default();
+        if note.held == held {
+            return Ok(());
+        }
+        note.held = held;
+        self.save_notes(&inner).await
+    }
+
+    /// Detaches `sink`, which no longer holds what it had confirmed: it must be loaded again. `missing` says what.
+    ///
+    /// # Errors
+    /// On any storage error.
+    pub async fn lose(&self, sink: &str, missing: &str) -> Result<(), StoreError> {
+        let mut inner = self.inner.lock().await;
+        if !inner.positions.get(sink).is_some_and(|position| position.attached) {
+            return Ok(());
+        }
+        let why = format!("it lacks {missing}");
+        let known = inner.notes.get(sink).and_then(|note| note.gaps.last()).and_then(|last| last.error.as_deref());
+        // After a crash half-way the same is found a second time.
+        let gap = (known != Some(&why)).then(|| gap(Timestamp::UNIX_EPOCH, self.clock.now(), &why));
+        self.set_detached(&mut inner, sink, gap).await?;
+        self.observer.observe(&Event::SinkLacks { sink: sink.into(), missing: missing.into() });
+        Ok(())
+    }
+
+    /// Whether `sink`, which holds changes up to `held`, has been given changes that this store never issued, and no
+    /// rebuild was begun for that yet. Ask before anything is confirmed in its name.
+    ///
+    /// # Errors
+    /// On any storage error.
+    pub async fn is_ahead(&self, sink: &str, held: Seq) -> Result<bool, StoreError> {
+        let inner = self.inner.lock().await;
+        if inner.notes.get(sink).and_then(|note| note.ahead).is_some_and(|known| known >= held) {
+            return Ok(false);
+        }
+        let confirmed = inner.positions.get(sink).filter(|position| position.attached).map(|at| at.confirmed);
+        self.store
+            .call(move |store| {
+                if held > store.last_seq()? {
+                    return Ok(true);
+                }
+                // What it was given and did not confirm still waits for it, else it came from somewhere else.
+                let Some(before) = Seq::new(held.value().saturating_sub(1)) else { return Ok(false) };
+                let is_waiting =
+                    || store.outbox_entries_after(before, 1).map(|next| next.first().map(|entry| entry.seq));
+                Ok::<_, StoreError>(confirmed.is_some_and(|confirmed| held > confirmed) && is_waiting()? != Some(held))
+            })
+            .await
+    }
+
+    /// Notes that a rebuild was begun because `sink` held changes up to `held`: it never begins twice for one cause.
+    ///
+    /// # Errors
+    /// On any storage error.
+    pub async fn note_ahead(&self, sink: &str, held: Seq) -> Result<(), StoreError> {
+        let mut inner = self.inner.lock().await;
+        inner.notes.entry(sink.to_owned()).or_default().ahead = Some(held);
+        self.save_notes(&inner).await
+    }
+
     /// Every sink's place, freshly counted.
     ///
     /// # Errors
@@ -219,16 +302,26 @@ impl Positions {
     }
 
     async fn detach(&self, inner: &mut Inner, sink: &str) -> Result<(), StoreError> {
-        let Some(position) = inner.positions.get_mut(sink) else { return Ok(()) };
-        position.attached = false;
-        let (from, to) = (position.oldest_pending.unwrap_or_else(|| self.clock.now()), self.clock.now());
-        let moved: BTreeMap<_, _> = [(sink.to_owned(), position.clone())].into();
-        inner.notes.entry(sink.to_owned()).or_default().gaps.push(gap(from, to, "its backlog filled the outbox"));
-        // The gap is noted before the backlog goes: a crash in between leaves a gap that is none, never the reverse.
-        self.save_notes(inner).await?;
-        self.store.call(move |store| store.set_sink_positions(&moved)).await?;
+        let Some(position) = inner.positions.get(sink) else { return Ok(()) };
+        let from = position.oldest_pending.unwrap_or_else(|| self.clock.now());
+        let gap = gap(from, self.clock.now(), "its backlog filled the outbox");
+        self.set_detached(inner, sink, Some(gap)).await?;
         self.observer.observe(&Event::SinkDetached { sink: sink.into() });
         Ok(())
+    }
+
+    /// Takes the place of `sink` away; `gap` says why.
+    async fn set_detached(&self, inner: &mut Inner, sink: &str, gap: Option<Gap>) -> Result<(), StoreError> {
+        inner.notes.entry(sink.to_owned()).or_default().gaps.extend(gap);
+        // The gap is noted before the backlog goes: a crash in between leaves a gap that is none, never the reverse.
+        // What the sink held is forgotten last, else the cause would be.
+        self.save_notes(inner).await?;
+        let Some(position) = inner.positions.get_mut(sink) else { return Ok(()) };
+        position.attached = false;
+        let moved: BTreeMap<_, _> = [(sink.to_owned(), position.clone())].into();
+        self.store.call(move |store| store.set_sink_positions(&moved)).await?;
+        inner.notes.entry(sink.to_owned()).or_default().held = None;
+        self.save_notes(inner).await
     }
 
     /// Moves published watermarks to what is confirmed; saves them when one moved.
@@ -281,6 +374,11 @@ impl Inner {
                 position.attached = false;
                 let why = format!("it takes {late} since after the first load of that stream");
                 inner.notes.entry(route.name.clone()).or_default().gaps.push(gap(Timestamp::UNIX_EPOCH, now, &why));
+            }
+            if !position.attached
+                && let Some(note) = inner.notes.get_mut(&route.name)
+            {
+                note.held = None;
             }
             inner.positions.insert(route.name.clone(), position);
         }

@@ -149,7 +149,8 @@ fn troubles(report: &StatusReport) -> Vec<String> {
     }
     for (name, sink) in &report.sinks {
         for gap in &sink.gaps {
-            troubles.push(format!("{name}: gap from {} to {}", gap.from, gap.to));
+            let error = gap.error.as_ref().map_or_else(String::new, |error| format!(": {error}"));
+            troubles.push(format!("{name}: gap from {} to {}{error}", gap.from, gap.to));
         }
         troubles.extend(sink.error.as_ref().map(|error| failure(name, error)));
     }

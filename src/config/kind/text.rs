@@ -32,11 +32,36 @@ impl Kind for FilePath {
     type Read = PathBuf;
 
     fn read(&self, value: &Value) -> Result<PathBuf, Vec<Wrong>> {
-        Text.read(value).map(PathBuf::from)
+        let text = Text.read(value)?;
+        if text.contains('\0') {
+            let message = "holds a NUL character, which no path can hold".to_owned();
+            return Err(Wrong::text(&text, message, "write the path without it".to_owned()));
+        }
+        Ok(PathBuf::from(text))
     }
 
     fn schema(&self) -> serde_json::Value {
         json!({"type": "string"})
+    }
+}
+
+/// The path of a directory that must be named.
+pub(in crate::config) struct DirectoryPath;
+
+impl Kind for DirectoryPath {
+    type Read = PathBuf;
+
+    fn read(&self, value: &Value) -> Result<PathBuf, Vec<Wrong>> {
+        let path = FilePath.read(value)?;
+        if path.as_os_str().is_empty() {
+            let hint = "name a directory, or leave the key out for the default".to_owned();
+            return Err(Wrong::text("", "is empty".to_owned(), hint));
+        }
+        Ok(path)
+    }
+
+    fn schema(&self) -> serde_json::Value {
+        json!({"type": "string", "minLength": 1})
     }
 }
 

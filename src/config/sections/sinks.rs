@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::config::kind::{DurationIn, FilePath, ListOf, OneOf, SizeIn, Switch};
+use crate::config::kind::{DirectoryPath, DurationIn, ListOf, OneOf, SizeIn, Switch};
 use crate::config::section::Section;
 use crate::config::sections::streams::LOCATION;
 use crate::config::settings::SinkConfig;
@@ -88,7 +88,7 @@ fn read_one(name: &str, mut section: Section<'_>, on: &[Stream]) -> Option<SinkC
 }
 
 fn read_file(section: &mut Section<'_>) -> FileSettings {
-    let path = section.setting("path", &FilePath, "./out", "The directory; one folder a stream is made below it.");
+    let path = section.setting("path", &DirectoryPath, "./out", "The directory; one folder a stream is made below it.");
     let format = section.setting("format", &FORMATS, "ndjson", "What is written; marcxml holds bibs only.");
     let mut rotate = section.section("rotate", "When a file is closed and the next begun.");
     let rotate_size = rotate.setting("size", &SizeIn("1B"..="1TiB"), "256MiB", "When it is larger than this.");

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::config::kind::{FilePath, SizeIn};
+use crate::config::kind::{DirectoryPath, SizeIn};
 use crate::config::section::Section;
 use crate::store::StoreSettings;
 
@@ -11,7 +11,7 @@ pub(in crate::config) fn read(root: &mut Section<'_>, retention: Duration) -> St
     let mut section = root.section("state", "Where the durable state lives.");
     let path = section.setting(
         "path",
-        &FilePath,
+        &DirectoryPath,
         "./state",
         "The state directory; one process at a time. Relative paths are relative to the working directory.",
     );

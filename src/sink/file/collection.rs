@@ -12,6 +12,7 @@ use jiff::Timestamp;
 use super::batch::{Encoded, StreamBatch};
 use super::disk;
 use super::journal::{self, Commit, Journal};
+use super::loss::Loss;
 use super::manifest::{FileEntry, Manifest, first_seq};
 use super::part::{Part, PartKind};
 use crate::record::Stream;
@@ -77,6 +78,26 @@ impl Collection {
     /// The highest seq held, published or not.
     pub(super) fn highest(&self) -> Seq {
         self.highest
+    }
+
+    /// The changes in the growing pair.
+    pub(super) fn growing_changes(&self) -> u64 {
+        self.growing.as_ref().map_or(0, |pair| pair.whole.upserts + pair.whole.deletes)
+    }
+
+    /// The growing pair as a loss, if one of its files is gone or shorter than it was left.
+    pub(super) fn loss(&self) -> Result<Option<Loss>, SinkFault> {
+        let Some(pair) = &self.growing else { return Ok(None) };
+        for (part, bytes, changes) in [
+            (&pair.records, pair.whole.xml_bytes, pair.whole.upserts),
+            (&pair.deletions, pair.whole.deletes_bytes, pair.whole.deletes),
+        ] {
+            if !part.can_hold(bytes)? {
+                let (path, present) = (part.entry_path(self.stream), disk::length(part.path())?);
+                return Ok(Some(Loss { path: format!("{path}.part"), stream: self.stream, changes, bytes, present }));
+            }
+        }
+        Ok(None)
     }
 
     /// Whether the growing files are still where they were and as long as they were left.
@@ -190,7 +211,7 @@ impl Collection {
                 path = %path.display(),
                 last_seq = commit.last.value(),
                 "a file of a sink is shorter than it was: records that were delivered are gone; \
-                 to have everything again, name a new state.path and a new sink path, and run `sierra-sync sync`"
+                 `sierra-sync status` tells how to load the sink again"
             );
         }
         let (Some((whole, length)), Some(opened)) = (sound, told.opened) else {

@@ -11,11 +11,13 @@ use super::batch::{Batch, StreamBatch};
 use super::collection::Collection;
 use super::disk;
 use super::lines::Lines;
+use super::loss;
 use super::manifest::Manifest;
 use crate::record::Stream;
 use crate::sink::error::SinkFault;
 use crate::sink::{FileFormat, FileSettings};
 use crate::sync::Seq;
+use crate::sync::ports::{Held, Holding};
 
 const LOCK: &str = ".lock";
 
@@ -51,10 +53,7 @@ impl Folder {
         manifest.sink = name.to_owned();
         let mut folder = Self { settings: settings.clone(), lanes: BTreeMap::new(), manifest, _lock: lock };
         for stream in Stream::ALL {
-            folder.manifest.forget_taken(root, stream);
-            if root.join(stream.name()).exists() {
-                folder.open_lane(stream, now)?;
-            }
+            folder.look_at(stream, now)?;
         }
         folder.manifest.write(root)?;
         Ok(folder)
@@ -99,13 +98,67 @@ impl Folder {
         lanes.chain([self.manifest.highest_of_all()]).max().filter(|seq| *seq > Seq::ZERO)
     }
 
-    fn append(&mut self, stream: Stream, changes: &StreamBatch, now: Timestamp) -> Result<(), SinkFault> {
-        let is_usable = match self.lanes.get(&stream) {
-            Some(Lane::Lines(lines)) => lines.is_untouched(),
-            Some(Lane::Collection(collection)) => collection.is_untouched(),
-            None => false,
+    /// Looks at the files again: what is held now, and what is gone of what was held `before`.
+    pub(super) fn holding(&mut self, before: Option<&Held>, now: Timestamp) -> Result<Holding, SinkFault> {
+        for stream in Stream::ALL {
+            if !self.is_untouched(stream) || !self.manifest.is_true(&self.settings.path, stream)? {
+                self.look_at(stream, now)?;
+            }
+        }
+        match before {
+            Some(before) => self.manifest.recall_taken(&before.taken),
+            // Whoever begins to count now has taken note of what was gone before.
+            None => self.manifest.forget_lost(),
+        }
+        let held = self.held();
+        let missing = before.and_then(|before| self.missing(before, &held));
+        Ok(Holding { held: Some(held), missing })
+    }
+
+    fn held(&self) -> Held {
+        let taken = self.manifest.taken().clone();
+        let count = |stream: Stream| {
+            let (besides, growing) = match self.lanes.get(&stream) {
+                Some(Lane::Lines(lines)) => {
+                    let growing = lines.growing();
+                    let changes = growing.map_or(0, |entry| entry.upserts + entry.deletes);
+                    (growing.map(|entry| entry.path.as_str()), changes)
+                }
+                Some(Lane::Collection(collection)) => (None, collection.growing_changes()),
+                None => (None, 0),
+            };
+            let listed = self.manifest.changes(stream, besides);
+            (stream, listed + growing + taken.get(&stream).copied().unwrap_or(0))
         };
-        if !is_usable {
+        let changes = Stream::ALL.into_iter().map(count).filter(|(_, changes)| *changes > 0).collect();
+        Held { changes, taken }
+    }
+
+    /// What is gone, as the end of a sentence. New changes may make up for lost ones in number, but not for lost files.
+    fn missing(&mut self, before: &Held, now: &Held) -> Option<String> {
+        let lacking: Vec<(Stream, u64, u64)> = before
+            .changes
+            .iter()
+            .map(|(stream, before)| (*stream, *before, now.changes.get(stream).copied().unwrap_or(0)))
+            .filter(|(_, before, now)| now < before)
+            .collect();
+        let counts: Vec<String> = lacking
+            .iter()
+            .map(|(stream, before, now)| format!("{} of {before} changes of {stream}", before - now))
+            .collect();
+        let lost = self.manifest.lost().iter().filter(|loss| before.changes.contains_key(&loss.stream));
+        let lost: Vec<_> = lost.collect();
+        let what = if counts.is_empty() { "changes".to_owned() } else { counts.join(" and ") };
+        let place = self.settings.path.display();
+        match loss::named(&lost) {
+            files if !files.is_empty() => Some(format!("{what} in {place}: {files}")),
+            _ if !counts.is_empty() => Some(format!("{what} in {place}")),
+            _ => None,
+        }
+    }
+
+    fn append(&mut self, stream: Stream, changes: &StreamBatch, now: Timestamp) -> Result<(), SinkFault> {
+        if !self.lanes.contains_key(&stream) || !self.is_untouched(stream) {
             self.open_lane(stream, now)?;
         }
         let Self { settings, lanes, manifest, .. } = self;
@@ -116,9 +169,39 @@ impl Folder {
         }
     }
 
+    fn is_untouched(&self, stream: Stream) -> bool {
+        match self.lanes.get(&stream) {
+            Some(Lane::Lines(lines)) => lines.is_untouched(),
+            Some(Lane::Collection(collection)) => collection.is_untouched(),
+            None => true,
+        }
+    }
+
+    /// Notes what is gone of what grows in `stream`: once its lane is opened anew, nobody knows any more.
+    fn note_loss(&mut self, stream: Stream) -> Result<(), SinkFault> {
+        let loss = match self.lanes.get(&stream) {
+            Some(Lane::Lines(lines)) => lines.loss()?,
+            Some(Lane::Collection(collection)) => collection.loss()?,
+            None => None,
+        };
+        loss.into_iter().for_each(|loss| self.manifest.lose(loss));
+        Ok(())
+    }
+
+    /// Opens the lane of `stream` if there is anything of it, and finds out what is gone.
+    fn look_at(&mut self, stream: Stream, now: Timestamp) -> Result<(), SinkFault> {
+        if self.settings.path.join(stream.name()).exists() {
+            return self.open_lane(stream, now);
+        }
+        self.note_loss(stream)?;
+        self.lanes.remove(&stream);
+        self.manifest.sort_out(&self.settings.path, stream, self.settings.format == FileFormat::Marcxml)
+    }
+
     fn open_lane(&mut self, stream: Stream, now: Timestamp) -> Result<(), SinkFault> {
+        self.note_loss(stream)?;
         let (root, manifest) = (&self.settings.path, &mut self.manifest);
-        manifest.forget_taken(root, stream);
+        manifest.sort_out(root, stream, self.settings.format == FileFormat::Marcxml)?;
         let lane = match self.settings.format {
             FileFormat::Ndjson => Lane::Lines(Box::new(Lines::open(root, stream, manifest, now)?)),
             FileFormat::Marcxml => Lane::Collection(Box::new(Collection::open(root, stream, manifest)?)),

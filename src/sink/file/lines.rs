@@ -13,6 +13,7 @@ use sha2::{Digest, Sha256};
 
 use super::batch::StreamBatch;
 use super::disk;
+use super::loss::Loss;
 use super::manifest::{FileEntry, Manifest, first_seq};
 use crate::record::Stream;
 use crate::sink::FileSettings;
@@ -78,6 +79,25 @@ impl Lines {
     /// The highest seq held.
     pub(super) fn highest(&self) -> Seq {
         self.highest
+    }
+
+    /// The growing file, if there is one: the manifest may lag behind it.
+    pub(super) fn growing(&self) -> Option<&FileEntry> {
+        self.growing.as_ref().map(|growing| &growing.entry)
+    }
+
+    /// The growing file as a loss, if it is gone or shorter than it was left.
+    pub(super) fn loss(&self) -> Result<Option<Loss>, SinkFault> {
+        let Some(Growing { path, entry, .. }) = &self.growing else { return Ok(None) };
+        let present = disk::length(path)?;
+        let changes = entry.upserts + entry.deletes;
+        Ok(present.is_none_or(|present| present < entry.bytes).then(|| Loss {
+            path: entry.path.clone(),
+            stream: self.stream,
+            changes,
+            bytes: entry.bytes,
+            present,
+        }))
     }
 
     /// Whether the growing file is still where it was and as long as it was left.
@@ -166,6 +186,8 @@ impl Lines {
         }
         entry.complete = !is_newest;
         let file = disk::reopen(&path)?;
+        // What a crash left unsynced counts as held from now on.
+        disk::sync(&file, &path)?;
         let mut growing = Growing { path, file, entry, checksum: None };
         growing.enter(manifest)?;
         if is_newest {
@@ -237,8 +259,8 @@ fn examine(path: &Path, length: u64, known: FileEntry) -> Result<FileEntry, Sink
             event = "sink_file_shortened",
             path = %path.display(),
             missing_bytes = entry.bytes - length,
-            "a file of a sink is shorter than it was: lines that were delivered are gone; to have everything \
-             again, name a new state.path and a new sink path, and run `sierra-sync sync`"
+            "a file of a sink is shorter than it was: lines that were delivered are gone; `sierra-sync status` tells \
+             how to load the sink again"
         );
         entry = FileEntry { bytes: 0, upserts: 0, deletes: 0, last_seq: None, ..entry };
     }

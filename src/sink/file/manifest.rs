@@ -7,12 +7,15 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::disk;
+use super::loss::Loss;
 use crate::record::Stream;
 use crate::sink::error::SinkFault;
 use crate::sync::Seq;
 
 const SCHEMA: u64 = 1;
 const NAME: &str = "manifest.json";
+/// Added to a file's name it makes the name of the mark that a reader leaves when it takes the file away.
+const MARK: &str = "taken";
 
 /// `manifest.json`. Written whole and atomically, after every delivery run that changed something.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -24,11 +27,20 @@ pub(super) struct Manifest {
     pub(super) format: String,
     /// The highest seq held for each stream, in files that readers have taken away too.
     highest_seq: BTreeMap<Stream, Seq>,
+    /// For each stream, the changes in files that readers have taken away and said so.
+    #[serde(default)]
+    taken: BTreeMap<Stream, u64>,
+    /// The files that went, or were cut, without a word.
+    #[serde(default)]
+    lost: Vec<Loss>,
     /// The files that are there, in the order in which they are to be read.
     files: Vec<FileEntry>,
     /// Whether it says something else than what is on the disk.
     #[serde(skip)]
     is_changed: bool,
+    /// Marks of readers that can go once the manifest tells the same.
+    #[serde(skip)]
+    marks: Vec<PathBuf>,
 }
 
 /// One file that readers may read.
@@ -60,8 +72,11 @@ impl Manifest {
             sink: sink.to_owned(),
             format: format.to_owned(),
             highest_seq: BTreeMap::new(),
+            taken: BTreeMap::new(),
+            lost: Vec::new(),
             files: Vec::new(),
             is_changed: true,
+            marks: Vec::new(),
         }
     }
 
@@ -108,7 +123,7 @@ impl Manifest {
         text.push(b'\n');
         disk::replace(&Self::path(root), &text)?;
         self.is_changed = false;
-        Ok(())
+        std::mem::take(&mut self.marks).iter().try_for_each(|mark| disk::remove(mark))
     }
 
     /// Whether it lists no file.
@@ -121,11 +136,92 @@ impl Manifest {
         self.files.iter().find(|entry| entry.path == path)
     }
 
-    /// Forgets the files of `stream` that readers took away; what was held is remembered.
-    pub(super) fn forget_taken(&mut self, root: &Path, stream: Stream) {
-        let before = self.files.len();
-        self.files.retain(|entry| entry.stream != stream || root.join(&entry.path).exists());
-        self.is_changed |= self.files.len() != before;
+    /// Forgets the files of `stream` that are gone. What readers marked as taken counts as held for ever; the rest is
+    /// noted as lost, with the files that are shorter than they were. `lists_anew` says that these are forgotten, too:
+    /// they are listed again as they are now.
+    pub(super) fn sort_out(&mut self, root: &Path, stream: Stream, lists_anew: bool) -> Result<(), SinkFault> {
+        let (of_stream, others): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.files).into_iter().partition(|entry| entry.stream == stream);
+        self.files = others;
+        for entry in of_stream {
+            let (path, mark) = (root.join(&entry.path), root.join(format!("{}.{MARK}", entry.path)));
+            let (changes, present) = (entry.upserts + entry.deletes, disk::length(&path)?);
+            match present {
+                None if disk::length(&mark)?.is_some() => {
+                    *self.taken.entry(stream).or_default() += changes;
+                    self.marks.push(mark);
+                    self.is_changed = true;
+                    continue;
+                }
+                Some(present) if present >= entry.bytes => {}
+                _ => {
+                    self.lose(Loss { path: entry.path.clone(), stream, changes, bytes: entry.bytes, present });
+                    if present.is_none() || lists_anew {
+                        continue;
+                    }
+                }
+            }
+            self.files.push(entry);
+        }
+        self.files.sort_by_key(|entry| (entry.stream, entry.first_seq));
+        Ok(())
+    }
+
+    /// Notes a loss. Of two that speak of one file the greater counts.
+    pub(super) fn lose(&mut self, loss: Loss) {
+        self.is_changed = true;
+        match self.lost.iter_mut().find(|known| known.path == loss.path) {
+            Some(known) if known.bytes >= loss.bytes => {}
+            Some(known) => *known = loss,
+            None => self.lost.push(loss),
+        }
+    }
+
+    /// What is lost, without the files that are whole again.
+    pub(super) fn lost(&mut self) -> &[Loss] {
+        let before = self.lost.len();
+        let files = &self.files;
+        let is_whole = |loss: &Loss| files.iter().any(|file| file.path == loss.path && file.bytes >= loss.bytes);
+        self.lost.retain(|loss| !is_whole(loss));
+        self.is_changed |= self.lost.len() != before;
+        &self.lost
+    }
+
+    /// Forgets what is lost.
+    pub(super) fn forget_lost(&mut self) {
+        self.is_changed |= !self.lost.is_empty();
+        self.lost.clear();
+    }
+
+    /// Whether every file of `stream` is there, and no shorter than it was.
+    pub(super) fn is_true(&self, root: &Path, stream: Stream) -> Result<bool, SinkFault> {
+        for entry in self.files.iter().filter(|entry| entry.stream == stream) {
+            if disk::length(&root.join(&entry.path))?.is_none_or(|present| present < entry.bytes) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// The changes in the listed files of `stream`, the file at `besides` left out.
+    pub(super) fn changes(&self, stream: Stream, besides: Option<&str>) -> u64 {
+        let of_stream =
+            self.files.iter().filter(|entry| entry.stream == stream && Some(entry.path.as_str()) != besides);
+        of_stream.map(|entry| entry.upserts + entry.deletes).sum()
+    }
+
+    /// The changes of each stream in files that readers took away.
+    pub(super) fn taken(&self) -> &BTreeMap<Stream, u64> {
+        &self.taken
+    }
+
+    /// Takes over what was known to be taken from a manifest that was lost since.
+    pub(super) fn recall_taken(&mut self, taken: &BTreeMap<Stream, u64>) {
+        for (stream, changes) in taken {
+            let known = self.taken.entry(*stream).or_default();
+            self.is_changed |= *known < *changes;
+            *known = (*known).max(*changes);
+        }
     }
 
     /// Forgets one file.

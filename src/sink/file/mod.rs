@@ -7,6 +7,7 @@ mod disk;
 mod folder;
 mod journal;
 mod lines;
+mod loss;
 mod manifest;
 mod part;
 mod sink;

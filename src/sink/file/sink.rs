@@ -11,6 +11,7 @@ use super::folder::Folder;
 use crate::clock::SharedClock;
 use crate::sink::FileSettings;
 use crate::sink::error::SinkFault;
+use crate::sync::ports::{Held, Holding};
 use crate::sync::{Change, Seq, Sink, SinkError};
 
 /// The largest change that is written: beyond it no reader of lines or of XML copes (BR-017).
@@ -82,6 +83,15 @@ impl Sink for FileSink {
         self.with_folder(|folder, _| {
             let highest = folder.highest();
             Ok((Some(folder), highest))
+        })
+        .boxed()
+    }
+
+    fn holding<'a>(&'a mut self, before: Option<&'a Held>) -> BoxFuture<'a, Result<Holding, SinkError>> {
+        let before = before.cloned();
+        self.with_folder(move |mut folder, now| {
+            let holding = folder.holding(before.as_ref(), now)?;
+            Ok((Some(folder), holding))
         })
         .boxed()
     }

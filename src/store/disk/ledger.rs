@@ -115,7 +115,16 @@ fn span(reader: &mut Reader<'_>) -> Result<Span, Damaged> {
     }
 }
 
-const PASSES: [Pass; 6] = [Pass::Load, Pass::Update, Pass::Deletes, Pass::Backfill, Pass::LateSweep, Pass::Reconcile];
+const PASSES: [Pass; 8] = [
+    Pass::Load,
+    Pass::Update,
+    Pass::Deletes,
+    Pass::Backfill,
+    Pass::LateSweep,
+    Pass::Reconcile,
+    Pass::Rebuild,
+    Pass::RebuildDeletes,
+];
 const STATES: [RowState; 4] = [RowState::Pending, RowState::Partial, RowState::Failed, RowState::Done];
 
 fn pass_code(pass: Pass) -> u8 {
@@ -126,6 +135,8 @@ fn pass_code(pass: Pass) -> u8 {
         Pass::Backfill => 4,
         Pass::LateSweep => 5,
         Pass::Reconcile => 6,
+        Pass::Rebuild => 7,
+        Pass::RebuildDeletes => 8,
     }
 }
 

@@ -9,7 +9,7 @@ use crate::sync::ports::{OutboxEntry, OutboxUsage, SinkPosition};
 use crate::sync::{Change, Seq};
 
 /// Waiting changes and the sinks that they wait for.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Outbox {
     held: BTreeMap<Seq, Arc<Change>>,
     usage: OutboxUsage,

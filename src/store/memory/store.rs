@@ -55,6 +55,14 @@ impl MemoryStore {
         Self::open(Arc::clone(&self.clock), fenced, inner.free_bytes)
     }
 
+    /// What a process finds that starts on a backup taken now. This handle goes on.
+    #[must_use]
+    pub fn backup(&self) -> Self {
+        let inner = self.lock();
+        let fenced = inner.fenced.clone().unwrap_or_else(World::new);
+        Self::open(Arc::clone(&self.clock), fenced, inner.free_bytes)
+    }
+
     /// Lets `step` fail once, after it was passed unharmed `spared` times from now on. Several plans may stand at once.
     pub fn fail_at(&self, step: Step, spared: u64) {
         self.lock().strikes.push(Strike { step, spared });

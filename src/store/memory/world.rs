@@ -20,7 +20,7 @@ pub(super) enum Write {
 }
 
 /// Everything that is fenced.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct World {
     pub(super) order: Order,
     pub(super) boot: u64,
@@ -34,7 +34,7 @@ pub(super) struct World {
 }
 
 /// Quarantined entries in the order in which they were first written.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Quarantine {
     next: u64,
     entries: BTreeMap<(Stream, u64), QuarantineEntry>,

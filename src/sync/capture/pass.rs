@@ -3,6 +3,8 @@
 //! A row that fails does not keep the next one from being tried (BR-070). Only what no row could get past ends the
 //! pass early: an open breaker, a quota wait, a refused credential, a full outbox, a shutdown.
 
+mod rebuild;
+
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -135,7 +137,12 @@ impl Running<'_> {
             let taken_over = days::to_take_over(&rows).map(|row| row.id);
             owed.retain(|row| Some(row.id) != taken_over);
         }
+        owed.retain(|row| !matches!(row.pass, Pass::Rebuild | Pass::RebuildDeletes));
         self.walk_all(owed).await?;
+        if !coverage(&self.lane.rows().await?).loaded {
+            // A store that holds nothing yet: the sweep of its rebuild is its first load.
+            self.rebuild_sweep().await?;
+        }
 
         let rows = self.lane.rows().await?;
         let covered = coverage(&rows);
@@ -147,6 +154,11 @@ impl Running<'_> {
         }
         if self.order.update && self.goes_on(&covered) {
             self.lane.replay(began, &mut self.tally, self.cancel).await?;
+        }
+        if covered.loaded {
+            // Last, so that what changed does not wait for it.
+            self.rebuild_sweep().await?;
+            self.rebuild_deletes().await?;
         }
         Ok(())
     }

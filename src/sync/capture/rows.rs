@@ -29,6 +29,9 @@ impl Lane {
             })
             .await?;
         self.observer.observe(&Event::RowDone { stream, pass, span });
+        if pass == Pass::RebuildDeletes {
+            self.observer.observe(&Event::RebuildDone { stream });
+        }
         match watermark {
             Some(watermark) => self.positions.captured(stream, watermark).await,
             None => Ok(()),
@@ -84,6 +87,15 @@ fn write_row(store: &dyn Store, row: LedgerRow) -> Result<(), StoreError> {
             (compaction.rows, compaction.removed)
         }
         Pass::Deletes => (Vec::new(), days::superseded(&rows)),
+        // It is over and nothing refers to it, but for a sweep that was the first load: that stays as such.
+        Pass::Rebuild | Pass::RebuildDeletes if row.state == RowState::Done => {
+            let is_load = row.pass == Pass::Rebuild && !rows.iter().any(|other| other.pass == Pass::Load);
+            if is_load {
+                (vec![LedgerRow { pass: Pass::Load, ..row.clone() }], Vec::new())
+            } else {
+                (Vec::new(), vec![row.id])
+            }
+        }
         _ => (Vec::new(), Vec::new()),
     };
     let mut written = grown;

@@ -33,6 +33,7 @@ impl Question {
             Span::Days { from, to } => (PageFilter::Deleted { from, to }, None, Rigour::Window),
             Span::Ids { to, .. } => (PageFilter::Live, to, Rigour::Sweep),
         };
+        let rigour = if row.pass == Pass::RebuildDeletes { Rigour::Sweep } else { rigour };
         let (fields, class, source) = match row.pass {
             Pass::Load => (FieldSet::Configured, CallClass::Paced, Origin::Load),
             Pass::Update => (FieldSet::Configured, CallClass::Incremental, Origin::Incremental),
@@ -40,8 +41,13 @@ impl Question {
             Pass::Backfill => (FieldSet::Configured, CallClass::Paced, Origin::Backfill),
             Pass::LateSweep => (FieldSet::Configured, CallClass::Paced, Origin::LateSweep),
             Pass::Reconcile => (FieldSet::Identity, CallClass::Paced, Origin::Reconcile),
+            Pass::Rebuild => (FieldSet::Configured, CallClass::Paced, Origin::Rebuild),
+            Pass::RebuildDeletes => (FieldSet::Tombstones, CallClass::Paced, Origin::Rebuild),
         };
-        let rules = Rules { emit_unchanged: settings.emit_unchanged, ..Rules::default() };
+        let rules = match row.pass {
+            Pass::Rebuild | Pass::RebuildDeletes => Rules::REBUILD,
+            _ => Rules { emit_unchanged: settings.emit_unchanged, ..Rules::default() },
+        };
         Self { filter, until, fields, class, rigour, intake: Intake { source, rules, only_for: None } }
     }
 

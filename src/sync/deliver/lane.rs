@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use rand::rngs::StdRng;
 use tokio::sync::{Mutex, watch};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::health::{Health, Verdict};
@@ -14,8 +15,9 @@ use crate::failure::Disposition;
 use crate::record::Stream;
 use crate::sync::capture::fingerprint;
 use crate::sync::observer::{Event, SharedObserver};
-use crate::sync::ports::{QuarantineEntry, QuarantineState, Slice};
+use crate::sync::ports::{Holding, QuarantineEntry, QuarantineState, Slice};
 use crate::sync::positions::Positions;
+use crate::sync::rebuild::Rebuild;
 use crate::sync::report::status::SinkState;
 use crate::sync::report::summary::ErrorReport;
 use crate::sync::route::route;
@@ -31,12 +33,16 @@ const BATCH_BYTES: usize = 4 << 20;
 const SETTLE_EVERY: Duration = Duration::from_secs(30);
 /// How long a lane rests that stopped because its sink refuses too much.
 const STOPPED_FOR: Duration = Duration::from_secs(600);
+/// How often a busy sink is asked how much it holds.
+const STOCK_EVERY: Duration = Duration::from_secs(1);
 
 /// A sink, its place, and how it fares.
 pub struct SinkLane {
     pub(in crate::sync) route: RouteSettings,
     pub(in crate::sync) store: StoreHandle,
     pub(in crate::sync) positions: Arc<Positions>,
+    /// What begins when the sink is ahead of the store.
+    pub(in crate::sync) rebuild: Arc<Rebuild>,
     pub(in crate::sync) clock: SharedClock,
     pub(in crate::sync) observer: SharedObserver,
     /// Rings after each commit of capture.
@@ -53,6 +59,30 @@ pub struct Courier {
     pub(in crate::sync) health: Health,
     pub(in crate::sync) refusals: Refusals,
     pub(in crate::sync) generator: StdRng,
+    pub(in crate::sync) met: Met,
+    /// When the sink last said how much it holds.
+    pub(in crate::sync) stock_taken: Option<Instant>,
+}
+
+/// How far a sink turned out to be when it was first asked, before anything was delivered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Met {
+    /// It has not answered yet.
+    Never,
+    /// It answered, and nobody has looked at that yet.
+    At(Option<Seq>),
+    /// It is known whether it was ahead of the store.
+    Judged,
+}
+
+impl Courier {
+    /// Asks the sink how far it is, unless that was done.
+    async fn meet(&mut self) -> Result<(), SinkError> {
+        if self.met == Met::Never {
+            self.met = Met::At(self.sink.highest_seq().await?);
+        }
+        Ok(())
+    }
 }
 
 /// How a sink fares, for reports.
@@ -101,12 +131,55 @@ impl SinkLane {
         *self.paused.borrow()
     }
 
+    /// Asks the sink how far it is; begins a rebuild if it is ahead of the store. A sink that does not answer is asked
+    /// again before its first delivery.
+    ///
+    /// # Errors
+    /// Only when the store fails.
+    pub(in crate::sync) async fn meet(&self) -> Result<(), StoreError> {
+        let mut courier = self.sink.lock().await;
+        // Its first delivery runs into the same and tells of it.
+        let _unanswered = courier.meet().await;
+        self.judge(&mut courier).await
+    }
+
+    /// Looks at how far the sink was when it was first asked.
+    async fn judge(&self, courier: &mut Courier) -> Result<(), StoreError> {
+        let Met::At(held) = courier.met else { return Ok(()) };
+        if let Some(held) = held {
+            self.rebuild.look_at(self.name(), held).await?;
+        }
+        courier.met = Met::Judged;
+        Ok(())
+    }
+
+    /// Compares what the sink holds with what it held when it was last asked, and keeps the answer. A sink that lost
+    /// something loses its place.
+    async fn take_stock(&self, courier: &mut Courier) -> Result<(), StoreError> {
+        if self.positions.confirmed(self.name()).await.is_none() {
+            courier.stock_taken = None;
+            return Ok(());
+        }
+        let before = self.positions.stock(self.name()).await;
+        // A sink that does not answer now is asked again: what its deliveries run into is told there.
+        let Ok(holding) = courier.sink.holding(before.as_ref()).await else { return Ok(()) };
+        courier.stock_taken = Some(Instant::now());
+        match holding {
+            Holding { missing: Some(missing), .. } => self.positions.lose(self.name(), &missing).await,
+            Holding { held: Some(held), .. } => self.positions.take_stock(self.name(), held).await,
+            Holding { held: None, .. } => Ok(()),
+        }
+    }
+
     /// Delivers until `ending`.
     ///
     /// # Errors
     /// Only when the store fails: a sink's failures are in its [`Standing`].
     pub async fn run(&self, ending: Ending) -> Result<(), StoreError> {
         let mut courier = self.sink.lock().await;
+        self.take_stock(&mut courier).await?;
+        // What the first delivery brings is counted at once: whoever is killed a moment later has begun to count.
+        courier.stock_taken = None;
         let mut bell = self.bell.clone();
         let mut paused = self.paused.subscribe();
         let mut is_settled = false;
@@ -144,7 +217,10 @@ impl SinkLane {
             }
             if !is_settled {
                 self.settle(&mut courier).await?;
+                self.take_stock(&mut courier).await?;
                 is_settled = true;
+                // It may have lost its place with that.
+                continue;
             }
             if !is_wanted {
                 is_settled = !self.timed_out(&mut bell, SETTLE_EVERY, &ending.asked).await;
@@ -176,8 +252,12 @@ impl SinkLane {
         let routed: Vec<Change> = changes.into_iter().filter_map(|change| route(change, &self.route)).collect();
         let Progress { through, delivered, stopped } = self.hand_over(courier, &routed, ending).await?;
         let through = if stopped { through } else { Some(last) };
+        self.judge(courier).await?;
         if let Some(through) = through {
             self.positions.confirm(self.name(), through).await?;
+            if courier.stock_taken.is_none_or(|taken| taken.elapsed() >= STOCK_EVERY) {
+                self.take_stock(courier).await?;
+            }
             if delivered > 0 {
                 self.stand().delivered += delivered;
                 let sink = self.name().to_owned();
@@ -241,9 +321,13 @@ impl SinkLane {
     /// Delivers one batch, retrying what is worth it.
     async fn attempt(&self, courier: &mut Courier, batch: &[Change], ending: &Ending) -> Result<Handed, StoreError> {
         loop {
+            let delivery = async {
+                courier.meet().await?;
+                courier.sink.deliver(batch).await
+            };
             let delivered = tokio::select! {
                biased;
-                delivered = courier.sink.deliver(batch) => delivered,
+                delivered = delivery => delivered,
                 () = ending.too_late.cancelled() => return Ok(Handed::Stopped),
             };
             let error = match delivered {

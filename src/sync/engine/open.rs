@@ -7,19 +7,19 @@ use tokio::sync::{Mutex, watch};
 
 use super::{Board, Engine, EngineError, EngineParts};
 use crate::seed::RootSeed;
+use crate::sync::Sink;
 use crate::sync::capture::Lane;
 use crate::sync::capture::map::Mapper;
 use crate::sync::capture::tripwire::Tripwire;
 use crate::sync::deliver::SinkLane;
 use crate::sync::deliver::health::Health;
-use crate::sync::deliver::lane::{Courier, Standing};
+use crate::sync::deliver::lane::{Courier, Met, Standing};
 use crate::sync::deliver::refusals::Refusals;
-use crate::sync::observer::Event;
 use crate::sync::positions::Positions;
+use crate::sync::rebuild::Rebuild;
 use crate::sync::settings::{Cadence, RouteSettings, StreamSettings};
 use crate::sync::store_handle::StoreHandle;
 use crate::sync::timekeeper::Timekeeper;
-use crate::sync::{Seq, Sink};
 
 impl Engine {
     /// Opens an engine over its parts. No request is made.
@@ -54,10 +54,18 @@ impl Engine {
                 tripwire: Mutex::new(Tripwire::default()),
             })
         };
+        let rebuild = Arc::new(Rebuild {
+            streams: parts.streams.iter().map(|settings| settings.stream).collect(),
+            store: store.clone(),
+            positions: Arc::clone(&positions),
+            clock: Arc::clone(&clock),
+            observer: Arc::clone(&observer),
+        });
         let lanes = parts.streams.into_iter().map(|settings| (settings.stream, lane(settings))).collect();
         let sink_lane = |(route, sink): (RouteSettings, Box<dyn Sink>)| SinkLane {
             store: store.clone(),
             positions: Arc::clone(&positions),
+            rebuild: Arc::clone(&rebuild),
             clock: Arc::clone(&clock),
             observer: Arc::clone(&observer),
             bell: bell.clone(),
@@ -79,27 +87,17 @@ impl Engine {
             observer,
             board: Arc::new(Board::default()),
         };
-        engine.raise_seq(last).await?;
-        Ok(engine)
-    }
-
-    /// No change may get a seq that a sink holds already: the sink would keep the older one for the newer.
-    async fn raise_seq(&self, last: Seq) -> Result<(), EngineError> {
-        for (name, lane) in &self.sinks {
-            // A sink that cannot be asked now is covered by the floor that the clocks give.
-            let Ok(Some(held)) = lane.sink.lock().await.sink.highest_seq().await else { continue };
-            if held > last {
-                self.observer.observe(&Event::SinkAhead { sink: name.clone(), seq: held });
-            }
-            self.store.call(move |store| store.raise_seq(held.next())).await?;
+        for lane in engine.sinks.values() {
+            lane.meet().await?;
         }
-        Ok(())
+        Ok(engine)
     }
 }
 
 fn courier(sink: Box<dyn Sink>, seed: RootSeed, name: &str) -> Courier {
     let generator = seed.generator(&format!("deliver {name}"));
-    Courier { sink, health: Health::default(), refusals: Refusals::default(), generator }
+    let (health, refusals) = (Health::default(), Refusals::default());
+    Courier { sink, health, refusals, generator, met: Met::Never, stock_taken: None }
 }
 
 /// Refuses what this version does not do, rather than ignoring it.

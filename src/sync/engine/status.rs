@@ -12,12 +12,13 @@ use crate::sync::ledger::coverage::{coverage, gaps};
 use crate::sync::ledger::days::deleted_through;
 use crate::sync::ports::OutboxUsage;
 use crate::sync::positions::SinkPlace;
+use crate::sync::rebuild;
 use crate::sync::report::StatusReport;
 use crate::sync::report::status::{
-    BreakerState, BreakerStatus, OutboxStatus, OverallState, QuotaStatus, SinkState, SinkStatus, StoreState,
+    BreakerState, BreakerStatus, Gap, OutboxStatus, OverallState, QuotaStatus, SinkState, SinkStatus, StoreState,
     StoreStatus, StreamState, StreamStatus, TokenState, TokenStatus,
 };
-use crate::sync::report::summary::StreamOutcome;
+use crate::sync::report::summary::{ErrorReport, StreamOutcome};
 use crate::sync::{LedgerRow, StoreError};
 
 /// What the engine cannot know: the state of the connection to Sierra.
@@ -51,11 +52,15 @@ impl Engine {
         let now = self.clock.now();
         let mut streams = BTreeMap::new();
         let mut quarantine = BTreeMap::new();
+        let mut rebuilding = Vec::new();
         for stream in self.lanes.keys().copied() {
             let read = move |store: &dyn crate::sync::Store| {
                 Ok::<_, StoreError>((store.ledger(stream)?, store.quarantine_count(stream)?))
             };
             let (rows, quarantined) = self.store.call(read).await?;
+            if rebuild::is_under_way(&rows) {
+                rebuilding.push(stream.name());
+            }
             let last_success = self.timekeeper.last_success(stream).await;
             let note = match (self.board.read(stream), self.timekeeper.last_pass(stream).await) {
                 (note @ StreamNote { outcome: Some(_), .. }, _) | (note, None) => note,
@@ -73,7 +78,7 @@ impl Engine {
         let mut sinks = BTreeMap::new();
         for (name, place) in self.positions.places().await? {
             if let Some(lane) = self.sinks.get(&name) {
-                let status = sink_status(&lane.route.streams, place, lane.standing(), lane.is_paused(), now);
+                let status = sink_status(&name, &lane.route.streams, place, lane.standing(), lane.is_paused(), now);
                 sinks.insert(name, status);
             }
         }
@@ -94,7 +99,7 @@ impl Engine {
             outbox: OutboxStatus { entries, bytes },
             store: StoreStatus { state: StoreState::Ok },
         };
-        (report.state, report.message) = overall(&report);
+        (report.state, report.message) = overall(&report, &rebuilding);
         Ok(report)
     }
 }
@@ -137,6 +142,7 @@ fn stream_status(
 }
 
 fn sink_status(
+    name: &str,
     streams: &[Stream],
     place: SinkPlace,
     standing: Standing,
@@ -153,6 +159,7 @@ fn sink_status(
         (_, true) => SinkState::Paused,
         _ => trouble.unwrap_or(SinkState::Ok),
     };
+    let lost = (state == SinkState::NeedsReload).then(|| needs_reload(name, streams, &note.gaps));
     let age = |captured: Timestamp| u64::try_from(now.duration_since(captured).as_secs()).unwrap_or(0);
     SinkStatus {
         state,
@@ -165,7 +172,7 @@ fn sink_status(
             .map(|stream| (stream.name().to_owned(), note.published.get(stream).copied()))
             .collect(),
         gaps: note.gaps,
-        error: standing.error.or(noted_error),
+        error: lost.or(standing.error).or(noted_error),
     }
 }
 
@@ -182,8 +189,24 @@ fn halted(breaker: &BreakerStatus) -> String {
     }
 }
 
+/// Why a sink gets nothing until it is loaded again, and how to load it.
+pub(super) fn needs_reload(name: &str, streams: &[Stream], gaps: &[Gap]) -> ErrorReport {
+    let why = gaps.last().and_then(|gap| gap.error.as_deref()).unwrap_or("it lost its place");
+    let commands: Vec<String> =
+        streams.iter().map(|stream| format!("`sierra-sync backfill {stream} --sink {name} --force`")).collect();
+    ErrorReport {
+        kind: "needs_reload".into(),
+        message: format!("gets nothing until it is loaded again: {why}"),
+        endpoint: None,
+        status_code: None,
+        code: None,
+        correlation_id: None,
+        hint: Some(format!("run {}", commands.join(", then "))),
+    }
+}
+
 /// The overall state and the sentence that explains it, the gravest matter first.
-fn overall(report: &StatusReport) -> (OverallState, String) {
+fn overall(report: &StatusReport, rebuilding: &[&str]) -> (OverallState, String) {
     let streams_in = |wanted: &dyn Fn(&StreamStatus) -> bool| {
         let names = report.streams.iter().filter(|(_, stream)| wanted(stream)).map(|(name, _)| name.as_str());
         Some(names.collect::<Vec<_>>().join(", ")).filter(|names| !names.is_empty())
@@ -204,9 +227,9 @@ fn overall(report: &StatusReport) -> (OverallState, String) {
         return (OverallState::Degraded, format!("The endpoint {endpoint} is suspended until it recovers."));
     }
     let reload = report.sinks.iter().find(|(_, sink)| sink.state == SinkState::NeedsReload);
-    if let Some((name, _)) = reload {
-        let message = format!("Sink {name} lost its place: name a new state.path and new sink paths, and sync again.");
-        return (OverallState::Degraded, message);
+    if let Some((name, sink)) = reload {
+        let hint = sink.error.as_ref().and_then(|error| error.hint.as_deref()).unwrap_or_default();
+        return (OverallState::Degraded, format!("Sink {name} must be loaded again: {hint}."));
     }
     if let Some(names) = streams_in(&|stream| !stream.gaps.is_empty()) {
         return (OverallState::Degraded, format!("Windows are owed and will be tried again: {names}."));
@@ -216,6 +239,11 @@ fn overall(report: &StatusReport) -> (OverallState, String) {
     }
     if let Some((name, _)) = report.sinks.iter().find(|(_, sink)| sink.state == SinkState::Open) {
         return (OverallState::Degraded, format!("Sink {name} does not take deliveries; they wait in the queue."));
+    }
+    if !rebuilding.is_empty() {
+        let names = rebuilding.join(", ");
+        let why = "a sink held more than this state ever issued";
+        return (OverallState::Ok, format!("A rebuild is under way, since {why}; it ends by itself: {names}."));
     }
     if let Some(names) = streams_in(&|stream| stream.state == StreamState::Loading) {
         return (OverallState::Ok, format!("The first load is under way: {names}."));

@@ -10,6 +10,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::status::needs_reload;
 use super::{Board, Engine};
 use crate::record::Stream;
 use crate::sync::capture::Lane;
@@ -215,6 +216,8 @@ impl Engine {
             if was_interrupted && state == SinkState::Ok && place.position.pending > 0 {
                 troubles.insert(Trouble::Gap);
             }
+            let lost =
+                (state == SinkState::NeedsReload).then(|| needs_reload(&name, &lane.route.streams, &place.note.gaps));
             let published = lane
                 .route
                 .streams
@@ -226,7 +229,7 @@ impl Engine {
                 quarantined: refused,
                 state,
                 published: published.collect(),
-                error: now.error,
+                error: lost.or(now.error),
             };
             sinks.insert(name, summary);
         }

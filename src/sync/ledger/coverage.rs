@@ -26,7 +26,7 @@ pub struct Coverage {
 /// Reads the coverage from the rows of one stream, in any order.
 #[must_use]
 pub fn coverage(rows: &[LedgerRow]) -> Coverage {
-    let load = rows.iter().filter(|row| row.pass == Pass::Load).max_by_key(|row| row.id);
+    let load = load_of(rows);
     let pinned = load.and_then(pin_of);
     let loaded = load.is_some_and(|row| row.state == RowState::Done);
     let Some(pin) = pinned else {
@@ -45,11 +45,17 @@ pub fn coverage(rows: &[LedgerRow]) -> Coverage {
 
 /// Whether `row` is only read again: see [`coverage`].
 pub(super) fn is_only_read_again(row: &LedgerRow, rows: &[LedgerRow]) -> bool {
-    let pin = rows.iter().filter(|row| row.pass == Pass::Load).max_by_key(|row| row.id).and_then(pin_of);
+    let pin = load_of(rows).and_then(pin_of);
     match (pin, row.window()) {
         (Some(pin), Some(window)) => is_read_again(pin, row.id, window, &in_order(rows)),
         _ => false,
     }
+}
+
+/// The first load: the sweep of a rebuild where nothing else was loaded.
+fn load_of(rows: &[LedgerRow]) -> Option<&LedgerRow> {
+    let loads = rows.iter().filter(|row| matches!(row.pass, Pass::Load | Pass::Rebuild));
+    loads.max_by_key(|row| (row.pass == Pass::Load, row.id))
 }
 
 fn pin_of(row: &LedgerRow) -> Option<Timestamp> {

@@ -43,6 +43,8 @@ pub fn owed_in_order(rows: &[LedgerRow]) -> Vec<LedgerRow> {
             Pass::LateSweep => 3,
             Pass::Backfill => 4,
             Pass::Reconcile => 5,
+            Pass::Rebuild => 6,
+            Pass::RebuildDeletes => 7,
         };
         (rank, row.window(), row.id)
     });

@@ -1,8 +1,13 @@
 //! Where changes go.
 
+use std::collections::BTreeMap;
+use std::future::ready;
+
 use futures_util::future::BoxFuture;
+use serde::{Deserialize, Serialize};
 
 use crate::failure::{Classify, Disposition};
+use crate::record::Stream;
 use crate::sync::{Change, Seq};
 
 /// One destination. A sink never retries: `sync::deliver` owns that.
@@ -16,11 +21,48 @@ pub trait Sink: Send {
     /// backup. `None` when the destination cannot tell.
     fn highest_seq(&mut self) -> BoxFuture<'_, Result<Option<Seq>, SinkError>>;
 
+    /// What the destination holds now, and what it lacks of `before`, an earlier answer of its own that was kept: files
+    /// may be deleted, cut, or replaced by an older copy behind our back. Looks at the destination itself, so that it
+    /// is worth asking again. A destination that cannot tell says nothing, as this does unless it is written anew.
+    fn holding<'a>(&'a mut self, before: Option<&'a Held>) -> BoxFuture<'a, Result<Holding, SinkError>> {
+        let _ = before;
+        Box::pin(ready(Ok(Holding::default())))
+    }
+
     /// Called after each delivery run: publish what is ripe (rotation by size and age).
     fn settle(&mut self) -> BoxFuture<'_, Result<(), SinkError>>;
 
     /// Called once at the end: publish what is open and release the destination.
     fn close(&mut self) -> BoxFuture<'_, Result<(), SinkError>>;
+}
+
+/// How much a destination holds, by stream: what is kept of it on our side and compared later.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Held {
+    /// Changes that it holds or that were taken away on purpose.
+    pub changes: BTreeMap<Stream, u64>,
+    /// Those of them that were taken away on purpose.
+    #[serde(default)]
+    pub taken: BTreeMap<Stream, u64>,
+}
+
+impl Held {
+    /// The same without the streams that are not in `streams`: what a sink no longer takes may go.
+    #[must_use]
+    pub fn only(mut self, streams: &[Stream]) -> Self {
+        self.changes.retain(|stream, _| streams.contains(stream));
+        self.taken.retain(|stream, _| streams.contains(stream));
+        self
+    }
+}
+
+/// What a destination says of itself.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Holding {
+    /// What it holds now; `None` when it cannot tell.
+    pub held: Option<Held>,
+    /// What is gone of what it held before: a sentence's end that names files and amounts, `None` when nothing is.
+    pub missing: Option<String>,
 }
 
 /// Why a delivery failed.

@@ -117,3 +117,57 @@ fn privacy_accepts_whatever_was_accepted_here() {
     );
     assert!(Load::text(&text).config().privacy.problems().is_empty());
 }
+
+/// Two sinks in one place would take each other's files for their own, however the place is written.
+#[test]
+fn sinks_in_one_another_are_refused() {
+    let two = |first: &str, second: &str| {
+        let more =
+            format!("path = \"{first}\"\n[sinks.solr]\ntype = \"file\"\nformat = \"marcxml\"\npath = \"{second}\"\n");
+        minimal_with(&more)
+    };
+    let same = [("./out", "out/"), ("out", "a/../out"), ("/x//out", "/x/./out/."), ("out", "out")];
+    for (first, second) in same {
+        let refused = Load::text(&two(first, second)).problem();
+        let expected = "sinks.solr.path: is the same directory as sinks.archive.path; give it a directory of its own";
+        assert!(refused.ends_with(expected), "{refused}");
+    }
+    let refused = Load::text(&two("out", "./out/bibs/xml")).problem();
+    let expected = "sinks.solr.path: lies inside the folder that sinks.archive.path uses for bibs";
+    assert!(refused.contains(expected), "{refused}");
+    let refused = Load::text(&two("out/items", "out")).problem();
+    assert!(refused.contains("sinks.archive.path: lies inside the folder that sinks.solr.path"), "{refused}");
+    for (first, second) in [("out", "out2"), ("out", "out/xml"), ("out/bibs2", "out"), ("/out", "out")] {
+        assert!(Load::text(&two(first, second)).result().is_ok(), "{first} {second}");
+    }
+}
+
+#[test]
+fn a_sink_that_is_reached_through_a_link_is_the_same_sink() {
+    let directory = tempfile::tempdir().expect("a directory");
+    std::fs::create_dir(directory.path().join("real")).expect("made");
+    std::os::unix::fs::symlink("real", directory.path().join("link")).expect("made");
+    let [first, second] = ["real/out", "link/out"].map(|name| directory.path().join(name).display().to_string());
+    let more = format!("path = \"{first}\"\n[sinks.second]\ntype = \"file\"\npath = \"{second}\"\n");
+    assert!(problem(&more).contains("sinks.second.path: is the same directory as sinks.archive.path"));
+}
+
+#[test]
+fn a_sink_in_the_state_directory_is_refused() {
+    for (path, how) in [("state", "is the same directory as"), ("./state/out", "lies inside")] {
+        let refused = problem(&format!("path = \"{path}\"\n"));
+        let expected = format!("sinks.archive.path: {how} state.path, where nobody else may write");
+        assert!(refused.contains(&expected), "{refused}");
+    }
+    assert!(Load::text(&minimal_with("path = \"state2\"\n")).result().is_ok());
+}
+
+#[test]
+fn a_path_that_no_directory_can_have_is_refused() {
+    let nul = problem("path = \"out\\u0000put\"\n");
+    assert!(nul.contains("sinks.archive.path: holds a NUL character, which no path can hold; write the path"), "{nul}");
+    let empty = problem("path = \"\"\n");
+    assert!(empty.contains("sinks.archive.path: is empty; name a directory, or leave the key out"), "{empty}");
+    let state = problem("[state]\npath = \"\"\n");
+    assert!(state.contains("state.path: is empty; name a directory"), "{state}");
+}

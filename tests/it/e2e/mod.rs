@@ -12,5 +12,6 @@ mod secrets;
 mod service;
 mod signals;
 mod storm;
+mod sinks;
 mod support;
 mod sync;

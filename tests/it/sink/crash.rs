@@ -370,7 +370,12 @@ proptest! {
         let mut done = 0;
         runtime.block_on(async {
             let mut sink: Box<dyn Sink> = destination.open();
+            let mut held = None;
             for step in steps {
+                // What was confirmed is never said to be missing, whatever else a crash took.
+                let holding = sink.holding(held.as_ref()).await.expect("told");
+                assert_eq!(holding.missing, None);
+                held = holding.held;
                 match step {
                     Step::Deliver(count) => {
                         sink.deliver(&story[done..done + count]).await.expect("delivered");

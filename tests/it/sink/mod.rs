@@ -6,4 +6,5 @@ mod crash;
 mod destination;
 mod event;
 mod files;
+mod holding;
 mod stdout;

@@ -1,6 +1,6 @@
 //! A sink that keeps what it is given, as a destination would, and fails when told.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -8,7 +8,8 @@ use futures_util::future::BoxFuture;
 use sierra_sync::failure::Disposition;
 use sierra_sync::record::{RecordNumber, Stream};
 use sierra_sync::sync::invariant::{OrderWatch, holds_no_canary};
-use sierra_sync::sync::{Change, Op, Payload, Seq, Sink, SinkError};
+use sierra_sync::sync::ports::{Held as Stock, Holding as Said};
+use sierra_sync::sync::{Change, Op, Origin, Payload, Seq, Sink, SinkError};
 
 use super::library::{Held, Holding};
 
@@ -44,9 +45,38 @@ struct Inner {
     deliveries: u64,
     highest: Option<Seq>,
     canaries: Vec<String>,
+    /// Which changes arrived, copies counted once.
+    seqs: BTreeMap<Stream, BTreeSet<Seq>>,
+    sources: BTreeSet<String>,
+    /// How often the next questions go unanswered.
+    mute: u32,
 }
 
 impl Recorder {
+    /// The destination is emptied behind everybody's back.
+    pub(crate) fn empty(&self) {
+        let mut inner = self.inner.lock().unwrap();
+        inner.held.clear();
+        inner.seqs.clear();
+        inner.highest = None;
+    }
+
+    /// It says that it holds changes up to `highest`.
+    pub(crate) fn claim(&self, highest: Seq) {
+        self.inner.lock().unwrap().highest = Some(highest);
+    }
+
+    /// The next `times` questions about what it holds are not answered.
+    pub(crate) fn mute(&self, times: u32) {
+        self.inner.lock().unwrap().mute = times;
+    }
+
+    /// Takes the sources of the changes delivered so far.
+    pub(crate) fn sources(&self) -> Vec<Origin> {
+        let taken = std::mem::take(&mut self.inner.lock().unwrap().sources);
+        taken.iter().map(|source| serde_json::from_str(source).expect("a source")).collect()
+    }
+
     /// From now on `script` decides about every delivery.
     pub(crate) fn script(&self, script: impl FnMut(&[Change]) -> Option<Trouble> + Send + 'static) {
         self.inner.lock().unwrap().script = Some(Box::new(script));
@@ -96,11 +126,27 @@ impl Recorder {
 }
 
 impl Inner {
+    fn answer(&mut self) -> Result<(), SinkError> {
+        if self.mute == 0 {
+            return Ok(());
+        }
+        self.mute -= 1;
+        Err(SinkError {
+            disposition: Disposition::RetryLater { not_before: None },
+            message: "answer as planned".into(),
+            hint: "none".into(),
+            culprit: None,
+            source: None,
+        })
+    }
+
     fn take(&mut self, change: &Change) {
         if let Err(violation) = self.order.delivered(change) {
             self.violations.push(violation.to_string());
         }
         self.highest = self.highest.max(Some(change.seq));
+        self.seqs.entry(change.stream).or_default().insert(change.seq);
+        self.sources.insert(serde_json::to_string(&change.source).expect("a source"));
         self.changes.push((change.key(), change.op));
         if !change.unlinked_bib_ids.is_empty() {
             self.unlinked.push((change.id.clone(), numbers(&change.unlinked_bib_ids)));
@@ -144,7 +190,24 @@ impl Sink for Recorder {
     }
 
     fn highest_seq(&mut self) -> BoxFuture<'_, Result<Option<Seq>, SinkError>> {
-        Box::pin(async move { Ok(self.inner.lock().unwrap().highest) })
+        Box::pin(async move {
+            let mut inner = self.inner.lock().unwrap();
+            inner.answer()?;
+            Ok(inner.highest)
+        })
+    }
+
+    fn holding<'a>(&'a mut self, before: Option<&'a Stock>) -> BoxFuture<'a, Result<Said, SinkError>> {
+        Box::pin(async move {
+            let mut inner = self.inner.lock().unwrap();
+            inner.answer()?;
+            let changes: BTreeMap<Stream, u64> =
+                inner.seqs.iter().map(|(stream, seqs)| (*stream, seqs.len() as u64)).collect();
+            let before = before.map(|before| before.changes.clone()).unwrap_or_default();
+            let lacking = before.iter().find(|(stream, count)| changes.get(stream).unwrap_or(&0) < count);
+            let missing = lacking.map(|(stream, count)| format!("some of {count} changes of {stream}"));
+            Ok(Said { held: Some(Stock { changes, ..Stock::default() }), missing })
+        })
     }
 
     fn settle(&mut self) -> BoxFuture<'_, Result<(), SinkError>> {

@@ -230,6 +230,13 @@ impl<L: Library> Rig<L> {
         self.watch.look_at(&self.store);
     }
 
+    /// The state is replaced by `store`: a backup, or a new one.
+    pub(crate) fn restore(&mut self, store: MemoryStore) {
+        self.engine = None;
+        self.store = Arc::new(store);
+        self.watch.tolerate_holes();
+    }
+
     /// The engine is dropped; the next one is opened over what the rig then holds.
     pub(crate) fn forget_engine(&mut self) {
         self.engine = None;

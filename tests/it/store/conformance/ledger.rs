@@ -22,10 +22,12 @@ fn rows_of_every_shape_come_back_by_number_and_per_stream() {
             LedgerRow { last_error: Some("why ".repeat(5_000)), resume_at: None, ..row(Stream::Bibs, 1) },
             LedgerRow { pass: Pass::Reconcile, state: RowState::Failed, attempts: 0, ..row(Stream::Bibs, 256) },
             LedgerRow { pass: Pass::LateSweep, ..row(Stream::Bibs, 257) },
+            LedgerRow { span: ids, pass: Pass::Rebuild, ..row(Stream::Bibs, 258) },
+            LedgerRow { span: days, pass: Pass::RebuildDeletes, ..row(Stream::Bibs, 259) },
         ];
         subject.store().commit(Slice { rows: rows.clone(), ..Slice::default() }).unwrap();
         subject.reopen();
-        let bibs = [rows[3].clone(), rows[1].clone(), rows[4].clone(), rows[5].clone()];
+        let bibs = [3, 1, 4, 5, 6, 7].map(|place: usize| rows[place].clone());
         assert_eq!(subject.store().ledger(Stream::Bibs).unwrap(), bibs);
         assert_eq!(subject.store().ledger(Stream::Items).unwrap(), rows[..1]);
         assert_eq!(subject.store().ledger(Stream::Patrons).unwrap(), rows[2..3]);
