@@ -15,6 +15,7 @@ use crate::record::Stream;
 use crate::resilience::breaker::{Breaker, BreakerObserver};
 use crate::resilience::line::Line;
 use crate::resilience::quota::{Patience, Quota};
+use crate::resilience::settings::QuotaSettings;
 use crate::seed::RootSeed;
 use crate::sierra::{
     ClientParts, HttpTransport, SierraClient, install_crypto, read_breaker_snapshot, read_quota_snapshot,
@@ -30,7 +31,7 @@ use crate::sync::report::status::{BreakerStatus, QuotaStatus, TokenStatus};
 use crate::sync::settings::RouteSettings;
 use crate::sync::{Change, Seq, Sink, SinkError, Source, Store, StoreError};
 
-use super::{chronicle::Chronicle, meaning};
+use super::{chronicle::Chronicle, forecast, meaning};
 
 /// Everything that a command of the service works with.
 pub(super) struct Assembly {
@@ -42,6 +43,7 @@ pub(super) struct Assembly {
     pub(super) store: Arc<dyn Store>,
     /// The store on the disk, when there is one: it holds the lock of the state.
     held: Option<Arc<SledStore>>,
+    pub(super) quota: QuotaSettings,
     started: Timestamp,
     stale_after: std::time::Duration,
 }
@@ -120,7 +122,8 @@ impl Assembly {
             observer: wishes.observer,
         })
         .await?;
-        Ok(Self { engine, client, store, held, started: clock.now(), stale_after: config.alerts.stale_after })
+        let (quota, stale_after) = (config.quota, config.alerts.stale_after);
+        Ok(Self { engine, client, store, held, quota, started: clock.now(), stale_after })
     }
 
     /// The lock of the state, when this process holds one.
@@ -169,6 +172,10 @@ impl Vitals for Assembly {
 
     fn token(&self) -> TokenStatus {
         self.client.token_status()
+    }
+
+    fn seconds_for(&self, calls: u64) -> Option<f64> {
+        forecast::of(&self.client, &self.quota, calls, forecast::SECONDS_PER_CALL).eta_seconds
     }
 }
 

@@ -86,7 +86,8 @@ impl Observer for Chronicle {
                 tracing::error!(
                     event = "sink_detached",
                     sink,
-                    "lost its place because its backlog filled the outbox; it must be loaded again"
+                    "lost its place because its backlog filled the outbox: load it again with `sierra-sync backfill \
+                     <stream> --sink {sink} --force`, for each stream that it takes"
                 );
             }
             Event::TaskPanicked { task, restarts } => {
@@ -97,6 +98,18 @@ impl Observer for Chronicle {
                     restarts,
                     "this task met a defect and is started again; please report the place logged before"
                 );
+            }
+            Event::BackfillMoved { stream, id, progress } => {
+                tracing::debug!(event = "backfill_moved", %stream, id, done = progress.done, total = progress.total, "went on");
+            }
+            Event::NotFound { stream, count } => {
+                tracing::warn!(
+                    event = "records_not_found", %stream, count,
+                    "Sierra knows nothing of {count} records that were asked for by number; nothing was concluded from it"
+                );
+            }
+            Event::SinkLoaded { sink, stream } => {
+                tracing::info!(event = "sink_loaded", sink, %stream, "loaded with all of {stream}");
             }
         }
     }

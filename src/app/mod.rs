@@ -3,10 +3,12 @@
 //! Each command of the service has a file here that makes it of its parts; `assembly` holds what they share.
 
 mod assembly;
+mod backfill;
 mod check;
 mod chronicle;
 mod demo;
 mod desk;
+mod forecast;
 mod gauges;
 mod meaning;
 mod observatory;
@@ -18,9 +20,11 @@ mod run;
 mod status;
 mod systemd;
 
+pub use backfill::{BackfillView, Backfilled, Shown, backfill, plan_backfill};
 pub use check::ground;
 pub use demo::{DemoPlan, DemoReport, demo};
 pub use desk::{compact, quarantine, queue};
+pub use forecast::Forecast;
 pub use pass::sync;
 pub use quarantine::{QuarantineLine, QuarantineQuestion};
 pub use queue::{DrainReport, QueueEntry, QueueFilter, QueueQuestion, SinkLeft, VerifiedTree, VerifyReport};

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::cli::{
-    check, completions, convert, demo, init, man, quarantine, queue, run, schema, simulate, status, sync,
+    backfill, check, completions, convert, demo, init, man, quarantine, queue, run, schema, simulate, status, sync,
 };
 use crate::telemetry::{LogFormat, LogLevel};
 
@@ -57,6 +57,8 @@ pub enum Command {
     Sync(sync::SyncArgs),
     /// Follows Sierra and delivers as changes come, until it is stopped
     Run(run::RunArgs),
+    /// Reads records once more: a range, a list, a time, a place, or a whole stream
+    Backfill(backfill::BackfillArgs),
     /// Shows how fresh everything is, and what to do if it is not
     Status(status::StatusArgs),
     /// Shows, checks and delivers what waits in the durable queue

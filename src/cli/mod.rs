@@ -5,6 +5,7 @@
 
 mod answer;
 pub mod args;
+pub mod backfill;
 pub mod check;
 pub mod completions;
 pub mod convert;

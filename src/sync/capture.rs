@@ -16,12 +16,16 @@ mod page_size;
 pub mod pass;
 mod refetch;
 mod rows;
+mod scrutiny;
 pub mod tally;
 pub mod tripwire;
 mod walk;
 
 pub use lane::Lane;
 pub(in crate::sync) use quarantine::fingerprint;
+pub(in crate::sync) use refetch::Manner;
+pub(in crate::sync) use scrutiny::{Known, Scrutiny};
+pub(in crate::sync) use walk::{Question, behind};
 
 /// The reason of a bib that came without MARC (BR-048).
 pub const NO_MARC: &str = "no-marc: the entry has no varFields, also when asked for again";

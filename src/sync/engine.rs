@@ -3,6 +3,7 @@
 //! Every task is in a `JoinSet` here and answers to one cancellation token. A stream that fails does not stop the
 //! others; a store that fails stops everything, since nothing may go on that cannot be remembered.
 
+mod backfill;
 mod drain;
 mod follow;
 mod open;
@@ -20,6 +21,7 @@ use jiff::tz::TimeZone;
 pub use self::status::{StatusInputs, Vitals};
 pub use self::sync_once::SyncOptions;
 
+use super::backfill::Book;
 use super::capture::Lane;
 use super::deliver::SinkLane;
 use super::observer::SharedObserver;
@@ -72,6 +74,7 @@ pub struct Engine {
     seed: RootSeed,
     observer: SharedObserver,
     board: Arc<Board>,
+    book: Arc<Book>,
 }
 
 /// Why an engine cannot be opened.
@@ -87,6 +90,12 @@ pub enum EngineError {
         setting: String,
         /// What to write instead.
         instead: &'static str,
+    },
+    /// The stream is not followed.
+    #[error("[streams.{stream}] is not configured")]
+    UnknownStream {
+        /// What was asked for.
+        stream: Stream,
     },
     /// There is no such sink.
     #[error("no sink is called {name:?}; configured are: {configured}")]

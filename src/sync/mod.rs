@@ -3,6 +3,7 @@
 //! `sync` does not know HTTP, sled or SQL: it owns the traits [`Source`], [`Store`] and [`Sink`], and the adapters
 //! implement them.
 
+pub mod backfill;
 pub mod backpressure;
 pub mod capture;
 pub mod change;

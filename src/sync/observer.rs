@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 
+use super::backfill::Progress;
 use super::capture::tally::EntryTally;
 use super::report::summary::{ErrorReport, StreamOutcome};
 use super::{Pass, Seq};
@@ -175,5 +176,28 @@ pub enum Event {
         task: String,
         /// How often it was started again, this time included.
         restarts: u32,
+    },
+    /// A backfill begins, goes on, or has come to the end of a range.
+    BackfillMoved {
+        /// The stream.
+        stream: Stream,
+        /// Its id.
+        id: String,
+        /// How far it is.
+        progress: Progress,
+    },
+    /// Record numbers that a backfill asked for by list, and of which Sierra knows nothing.
+    NotFound {
+        /// The stream.
+        stream: Stream,
+        /// How many.
+        count: u64,
+    },
+    /// A sink has been loaded with a stream: all of it waits in the outbox or is delivered.
+    SinkLoaded {
+        /// The sink.
+        sink: String,
+        /// The stream.
+        stream: Stream,
     },
 }

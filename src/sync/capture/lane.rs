@@ -52,7 +52,7 @@ impl Lane {
     }
 
     /// Returns when the next page may be asked for.
-    pub(super) async fn ready(&self, cancel: &CancellationToken) -> Result<(), WalkError> {
+    pub(in crate::sync) async fn ready(&self, cancel: &CancellationToken) -> Result<(), WalkError> {
         let mut waited = Duration::ZERO;
         loop {
             if cancel.is_cancelled() {
@@ -85,7 +85,7 @@ impl Lane {
     }
 
     /// Waits for `time`, or until shutdown.
-    pub(super) async fn pause(&self, time: Duration, cancel: &CancellationToken) -> Result<(), WalkError> {
+    pub(in crate::sync) async fn pause(&self, time: Duration, cancel: &CancellationToken) -> Result<(), WalkError> {
         if time.is_zero() {
             return Ok(());
         }

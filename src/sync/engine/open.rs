@@ -7,6 +7,7 @@ use tokio::sync::{Mutex, watch};
 
 use super::{Board, Engine, EngineError, EngineParts};
 use crate::seed::RootSeed;
+use crate::sync::backfill::Book;
 use crate::sync::capture::Lane;
 use crate::sync::capture::map::Mapper;
 use crate::sync::capture::tripwire::Tripwire;
@@ -68,8 +69,10 @@ impl Engine {
         };
         let sinks: BTreeMap<String, Arc<SinkLane>> =
             parts.sinks.into_iter().map(sink_lane).map(|lane| (lane.name().to_owned(), Arc::new(lane))).collect();
+        let book = Arc::new(Book::new(store.clone()));
         let engine = Self {
             lanes,
+            book,
             sinks,
             positions,
             timekeeper: Arc::new(timekeeper),

@@ -21,6 +21,7 @@ use crate::sync::deliver::Ending;
 use crate::sync::deliver::lane::Standing;
 use crate::sync::exit::{Trouble, exit_code};
 use crate::sync::ledger::coverage::{coverage, gaps};
+use crate::sync::ledger::own_rows;
 use crate::sync::ports::{SourceError, SourceErrorKind, Traffic};
 use crate::sync::report::status::SinkState;
 use crate::sync::report::summary::{ErrorReport, PassSummary, SinkSummary, StreamOutcome, StreamSummary};
@@ -46,18 +47,32 @@ impl Engine {
         options: &SyncOptions,
         cancel: &CancellationToken,
     ) -> Result<PassSummary, StoreError> {
-        let started = Instant::now();
-        let before = self.standings();
-        let attached_before = self.attached().await?;
         // A failing store ends everything that still runs.
         let cancel = cancel.child_token();
+        self.beside_deliveries(&cancel, async {
+            let mut reports = self.capture(options, &cancel).await?;
+            self.load_sinks(&mut reports, options.wait_for_quota, &cancel).await?;
+            Ok(reports)
+        })
+        .await
+    }
+
+    /// Runs `capture` while every sink delivers, until all of them are drained or do not take deliveries.
+    pub(super) async fn beside_deliveries(
+        &self,
+        cancel: &CancellationToken,
+        capture: impl Future<Output = Result<BTreeMap<Stream, PassReport>, StoreError>>,
+    ) -> Result<PassSummary, StoreError> {
+        let started = Instant::now();
+        let before = self.standings();
+        let whole_before = self.whole().await?;
         let (captured, capture_ended) = watch::channel(false);
         let mut deliveries = JoinSet::new();
         for lane in self.sinks.values().map(Arc::clone) {
             let (ending, cancel) = (Ending::Drained { captured: capture_ended.clone() }, cancel.clone());
             deliveries.spawn(async move { lane.run(ending, &cancel).await });
         }
-        let reports = self.capture(options, &cancel).await;
+        let reports = capture.await;
         if reports.is_err() {
             cancel.cancel();
         }
@@ -71,7 +86,7 @@ impl Engine {
         }
         let reports = reports?;
         delivered?;
-        self.summary(reports, &before, &attached_before, started).await
+        self.summary(reports, &before, &whole_before, started).await
     }
 
     async fn capture(
@@ -131,7 +146,7 @@ impl Engine {
     }
 
     /// Asks for the time, sitting out quota waits if that is wanted.
-    async fn sierra_time(
+    pub(super) async fn sierra_time(
         &self,
         streams: &[Stream],
         wait_for_quota: bool,
@@ -167,16 +182,17 @@ impl Engine {
         self.sinks.iter().map(|(name, lane)| (name.clone(), lane.standing())).collect()
     }
 
-    async fn attached(&self) -> Result<BTreeSet<String>, StoreError> {
+    /// The sinks that lack nothing but what waits for them.
+    async fn whole(&self) -> Result<BTreeSet<String>, StoreError> {
         let places = self.positions.places().await?;
-        Ok(places.into_iter().filter(|(_, place)| place.position.attached).map(|(name, _)| name).collect())
+        Ok(places.into_iter().filter(|(_, place)| !place.needs_reload()).map(|(name, _)| name).collect())
     }
 
     async fn summary(
         &self,
         reports: BTreeMap<Stream, PassReport>,
         before: &BTreeMap<String, Standing>,
-        attached_before: &BTreeSet<String>,
+        whole_before: &BTreeSet<String>,
         started: Instant,
     ) -> Result<PassSummary, StoreError> {
         let mut troubles: BTreeSet<Trouble> =
@@ -185,8 +201,8 @@ impl Engine {
         for (name, place) in self.positions.places().await? {
             let Some(lane) = self.sinks.get(&name) else { continue };
             let (now, then) = (lane.standing(), before.get(&name).cloned().unwrap_or_default());
-            let state = match (place.position.attached, lane.is_paused(), now.trouble) {
-                (false, ..) => SinkState::NeedsReload,
+            let state = match (place.needs_reload(), lane.is_paused(), now.trouble) {
+                (true, ..) => SinkState::NeedsReload,
                 (_, true, _) => SinkState::Paused,
                 (.., trouble) => trouble.unwrap_or(SinkState::Ok),
             };
@@ -194,7 +210,7 @@ impl Engine {
             if state == SinkState::Open || (state == SinkState::Retrying && place.position.pending > 0) {
                 troubles.insert(Trouble::Unavailable);
             }
-            if state == SinkState::NeedsReload && attached_before.contains(&name) {
+            if state == SinkState::NeedsReload && whole_before.contains(&name) {
                 troubles.insert(Trouble::Gap);
             }
             if refused > 0 {
@@ -248,7 +264,7 @@ pub(super) fn post(board: &Board, stream: Stream, report: &PassReport) {
 /// The report of a pass that could not begin, since Sierra gave no sign of life.
 pub(super) async fn without_time(lane: &Lane, error: &SourceError, traffic: Traffic) -> Result<PassReport, StoreError> {
     let stream = lane.stream();
-    let rows = lane.store.call(move |store| store.ledger(stream)).await?;
+    let rows = lane.store.call(move |store| own_rows(store, stream)).await?;
     let outcome = match error.kind {
         SourceErrorKind::Exhausted | SourceErrorKind::Narrow | SourceErrorKind::Permanent => StreamOutcome::Failed,
         SourceErrorKind::WaitingQuota { .. } => StreamOutcome::WaitingQuota,

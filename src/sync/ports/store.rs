@@ -292,12 +292,22 @@ pub enum Snapshot {
     History,
     /// Per sink: load state, published watermarks and gaps.
     Sinks,
+    /// Backfills that are under way or parked.
+    Backfills,
 }
 
 impl Snapshot {
     /// Every name.
-    pub const ALL: [Self; 7] =
-        [Self::Breaker, Self::Quota, Self::Latch, Self::Schedule, Self::Settings, Self::History, Self::Sinks];
+    pub const ALL: [Self; 8] = [
+        Self::Breaker,
+        Self::Quota,
+        Self::Latch,
+        Self::Schedule,
+        Self::Settings,
+        Self::History,
+        Self::Sinks,
+        Self::Backfills,
+    ];
 
     /// The name under which it is stored. Never changed once released.
     #[must_use]
@@ -310,6 +320,7 @@ impl Snapshot {
             Self::Settings => "settings",
             Self::History => "history",
             Self::Sinks => "sinks",
+            Self::Backfills => "backfills",
         }
     }
 }

@@ -1,5 +1,7 @@
 //! The engine on paused time: convergence, crashes, and every way in which a harvest has been known to go wrong.
 
+mod backfill;
+mod backfill_crashes;
 mod basics;
 mod clocks;
 mod crashes;
