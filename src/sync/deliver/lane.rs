@@ -123,7 +123,11 @@ impl SinkLane {
             }
             let Some(confirmed) = self.positions.confirmed(self.name()).await else {
                 match &ending {
-                    Ending::Drained { .. } => break,
+                    Ending::Drained { .. } if is_last_look => break,
+                    // A load that begins meanwhile gives it a place again.
+                    Ending::Drained { captured } => {
+                        self.wait_for_either(&mut bell, &mut captured.clone(), cancel).await;
+                    }
                     Ending::Shutdown => self.wait(&mut bell, Some(SETTLE_EVERY), cancel).await,
                 }
                 continue;

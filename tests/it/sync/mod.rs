@@ -10,5 +10,6 @@ mod failures;
 mod life;
 mod paging;
 mod records;
+mod reload;
 mod sierra;
 mod sinks;
