@@ -23,6 +23,7 @@ use crate::sierra::{
 use crate::sink;
 use crate::store::{self, DryRun, MemoryStore, SledStore, StateLock};
 use crate::sync::engine::{Engine, EngineParts, StatusInputs, Vitals};
+use crate::sync::meaning::Meanings;
 use crate::sync::observer::SharedObserver;
 use crate::sync::ports::Snapshot;
 use crate::sync::positions::Limits;
@@ -31,7 +32,7 @@ use crate::sync::report::status::{BreakerStatus, QuotaStatus, TokenStatus};
 use crate::sync::settings::RouteSettings;
 use crate::sync::{Change, Seq, Sink, SinkError, Source, Store, StoreError};
 
-use super::{chronicle::Chronicle, forecast, meaning};
+use super::{chronicle::Chronicle, forecast};
 
 /// Everything that a command of the service works with.
 pub(super) struct Assembly {
@@ -91,17 +92,14 @@ impl Assembly {
     /// Opens the state, connects nothing yet.
     ///
     /// # Errors
-    /// When another process holds the state, a key or certificate cannot be read, or settings that shape events have
-    /// changed since the state was made.
+    /// When another process holds the state, or a key or certificate cannot be read.
     pub(super) async fn open(config: &Config, wishes: Wishes) -> anyhow::Result<Self> {
         let clock: SharedClock = Arc::new(SystemClock);
         let Opened { store, held, policy } = open_store(config, &clock, wishes.reach).await?;
-        meaning::unchanged(config, store.as_ref())?;
         let store: Arc<dyn Store> = match wishes.reach {
             Reach::Everything => store,
             Reach::Pretend | Reach::Look => Arc::new(DryRun::over(store)),
         };
-        meaning::remember(config, store.as_ref())?;
         let line = line(config, &wishes, store.as_ref(), clock.now())?;
         let client = Arc::new(client(config, line, store.as_ref(), &clock, wishes.patience)?);
         let engine = Engine::open(EngineParts {
@@ -113,6 +111,7 @@ impl Assembly {
                 Reach::Look => inert_sinks(config),
             },
             streams: config.streams.clone(),
+            meanings: meanings(config),
             policy,
             marc: config.marc,
             zone: config.sierra.local_zone.clone(),
@@ -177,6 +176,13 @@ impl Vitals for Assembly {
     fn seconds_for(&self, calls: u64) -> Option<f64> {
         forecast::of(&self.client, &self.quota, calls, forecast::SECONDS_PER_CALL).eta_seconds
     }
+}
+
+/// What the events of each stream mean: a hash of its settings, as hexadecimal digits.
+fn meanings(config: &Config) -> Meanings {
+    let hex = |bytes: [u8; 16]| bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    let streams = config.streams.iter().map(|settings| settings.stream);
+    streams.map(|stream| (stream, hex(config.settings_hash(stream).bytes()))).collect()
 }
 
 /// What is opened first.

@@ -108,6 +108,13 @@ impl Observer for Chronicle {
                     "Sierra knows nothing of {count} records that were asked for by number; nothing was concluded from it"
                 );
             }
+            Event::MeaningChanged { stream } => {
+                tracing::warn!(
+                    event = "meaning_changed", %stream,
+                    "the settings that shape the events of {stream} changed (fields, locations, hash_ignore, [privacy], \
+                     [marc]): all of {stream} is read and emitted again, beside what changes meanwhile"
+                );
+            }
             Event::SinkLoaded { sink, stream } => {
                 tracing::info!(event = "sink_loaded", sink, %stream, "loaded with all of {stream}");
             }

@@ -10,7 +10,6 @@ mod demo;
 mod desk;
 mod forecast;
 mod gauges;
-mod meaning;
 mod observatory;
 mod pass;
 mod progress;

@@ -24,6 +24,7 @@ pub use self::sync_once::SyncOptions;
 use super::backfill::Book;
 use super::capture::Lane;
 use super::deliver::SinkLane;
+use super::meaning::Meanings;
 use super::observer::SharedObserver;
 use super::ports::{Sink, Source, Store, StoreError};
 use super::positions::{Limits, Positions};
@@ -47,6 +48,8 @@ pub struct EngineParts {
     pub sinks: Vec<(RouteSettings, Box<dyn Sink>)>,
     /// What is followed, each stream at most once.
     pub streams: Vec<StreamSettings>,
+    /// What the events of each stream mean under these settings.
+    pub meanings: Meanings,
     /// What may leave this program about people.
     pub policy: Arc<Policy>,
     /// How MARC is made.

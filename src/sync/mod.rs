@@ -16,6 +16,7 @@ pub mod exit;
 pub mod fullness;
 pub mod invariant;
 pub mod ledger;
+pub mod meaning;
 pub mod observer;
 pub mod ports;
 pub mod positions;

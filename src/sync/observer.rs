@@ -193,6 +193,11 @@ pub enum Event {
         /// How many.
         count: u64,
     },
+    /// The settings that shape a stream's events changed: it is loaded again beside the live stream.
+    MeaningChanged {
+        /// The stream.
+        stream: Stream,
+    },
     /// A sink has been loaded with a stream: all of it waits in the outbox or is delivered.
     SinkLoaded {
         /// The sink.

@@ -57,6 +57,7 @@ pub(super) fn order(args: &BackfillArgs, config: &Config) -> anyhow::Result<Back
             sink: args.sink.clone(),
             force: args.force,
             wait_for_quota: args.wait,
+            meaning: None,
         }),
         _ => Err(Refused(problems.join("\n")).into()),
     }

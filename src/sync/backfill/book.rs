@@ -38,6 +38,9 @@ pub struct Job {
     /// Whether the sink that is loaded was told of what is gone.
     #[serde(default)]
     pub dead_are_told: bool,
+    /// What the stream's events mean once it is complete, if they do not yet.
+    #[serde(default)]
+    pub meaning: Option<String>,
     /// How it stands.
     pub state: JobState,
     /// When a quota wait ends.

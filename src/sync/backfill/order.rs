@@ -20,6 +20,8 @@ pub struct BackfillOrder {
     pub force: bool,
     /// Whether long quota waits are sat out.
     pub wait_for_quota: bool,
+    /// Set when the settings that shape the stream's events changed: what it means once this is complete.
+    pub meaning: Option<String>,
 }
 
 /// Which records. What is given must all hold of a record.
@@ -56,7 +58,18 @@ impl BackfillOrder {
     /// The load of `sink` with the whole of `stream`.
     #[must_use]
     pub fn reload(stream: Stream, sink: &str, wait_for_quota: bool) -> Self {
-        Self { stream, selection: Selection::default(), sink: Some(sink.to_owned()), force: true, wait_for_quota }
+        Self { sink: Some(sink.to_owned()), ..Self::whole(stream, wait_for_quota) }
+    }
+
+    /// The load of every sink with the whole of `stream`, after which its events mean `meaning`.
+    #[must_use]
+    pub fn resettle(stream: Stream, meaning: &str, wait_for_quota: bool) -> Self {
+        Self { meaning: Some(meaning.to_owned()), ..Self::whole(stream, wait_for_quota) }
+    }
+
+    fn whole(stream: Stream, wait_for_quota: bool) -> Self {
+        let selection = Selection::default();
+        Self { stream, selection, sink: None, force: true, wait_for_quota, meaning: None }
     }
 
     /// Whether it gives a sink everything: every live record, and every deletion that is remembered.
@@ -67,11 +80,11 @@ impl BackfillOrder {
 
     /// What tells this order from others, as text. It may hold record numbers of patrons: to be hashed with a key.
     pub(super) fn signature(&self) -> String {
-        let Self { stream, selection, sink, force, wait_for_quota: _ } = self;
+        let Self { stream, selection, sink, force, wait_for_quota: _, meaning } = self;
         let Selection { numbers, since, until, locations } = selection;
         let mut locations = locations.clone();
         locations.sort_unstable();
-        format!("{stream} {numbers:?} {since:?} {until:?} {locations:?} {sink:?} {force}")
+        format!("{stream} {numbers:?} {since:?} {until:?} {locations:?} {sink:?} {force} {meaning:?}")
     }
 }
 

@@ -19,6 +19,7 @@ use crate::sync::capture::{Known, Lane, Question, Scrutiny};
 use crate::sync::exit::Trouble;
 use crate::sync::ledger::coverage::coverage;
 use crate::sync::ledger::own_rows;
+use crate::sync::meaning;
 use crate::sync::observer::Event;
 use crate::sync::ports::PageFilter;
 use crate::sync::report::summary::{ErrorReport, StreamOutcome};
@@ -80,11 +81,16 @@ impl Backfill<'_> {
     async fn job(&self, fixed_at: Seq) -> Result<(Job, Option<Arc<[RecordNumber]>>), StoreError> {
         let stream = self.lane.stream();
         let id = id_of(self.lane, self.order);
+        let id_of_new = id.clone();
         let touched = self.lane.clock.now();
         if let Some(job) = self.book.find(&id).await?.filter(|job| job.fixed_at == fixed_at) {
             let job = Job { state: JobState::Running, resume_at: None, touched, ..job };
             self.book.keep(job.clone()).await?;
             return Ok((job, None));
+        }
+        if self.order.meaning.is_some() {
+            // Whatever ran under older settings is of no use any more; sinks that were being loaded begin anew.
+            self.book.close(move |job| job.stream == stream && job.id != id_of_new).await?;
         }
         let plan = self.lane.cut(&self.order.selection, self.now).await?;
         let (mut rows, mut ranges) = (Vec::new(), Vec::new());
@@ -102,6 +108,7 @@ impl Backfill<'_> {
             ranges,
             is_measured: plan.is_measured,
             dead_are_told: false,
+            meaning: self.order.meaning.clone(),
             state: JobState::Running,
             resume_at: None,
             touched,
@@ -287,6 +294,10 @@ impl Backfill<'_> {
             self.lane.positions.complete_reload(sink, job.stream).await?;
             self.lane.observer.observe(&Event::SinkLoaded { sink: sink.to_owned(), stream: job.stream });
         }
+        if let Some(meaning) = job.meaning.clone() {
+            let stream = job.stream;
+            self.lane.store.call(move |store| meaning::keep(store, stream, &meaning)).await?;
+        }
         let id = job.id.clone();
         self.book.close(move |other| other.id == id).await
     }
@@ -299,16 +310,28 @@ pub(in crate::sync) fn id_of(lane: &Lane, order: &BackfillOrder) -> String {
     format!("{}-{digits}", lane.stream())
 }
 
-/// The loads of sinks that are owed for the stream of `lane`, once its own first load is complete.
+/// Whether the load that a change of settings asks for is under way already.
+pub(in crate::sync) async fn is_begun(lane: &Lane, book: &Book, meaning: &str) -> Result<bool, StoreError> {
+    let order = BackfillOrder::resettle(lane.stream(), meaning, false);
+    Ok(book.find(&id_of(lane, &order)).await?.is_some())
+}
+
+/// The loads that are owed for the stream of `lane`, once its own first load is complete: of every sink where the
+/// settings changed, and of sinks that lack the stream.
 pub(in crate::sync) async fn owed_loads(lane: &Lane, wait_for_quota: bool) -> Result<Vec<BackfillOrder>, StoreError> {
     let stream = lane.stream();
     let sinks = lane.positions.unloaded(stream).await;
-    if sinks.is_empty() {
-        return Ok(Vec::new());
+    let mut orders = Vec::new();
+    if let Some(meaning) = lane.meaning.clone() {
+        let kept = lane.store.call(move |store| meaning::kept(store).map(|kept| kept.get(&stream).cloned())).await?;
+        if kept.is_some_and(|kept| kept != meaning) {
+            orders.push(BackfillOrder::resettle(stream, &meaning, wait_for_quota));
+        }
+    }
+    orders.extend(sinks.iter().map(|sink| BackfillOrder::reload(stream, sink, wait_for_quota)));
+    if orders.is_empty() {
+        return Ok(orders);
     }
     let rows = lane.store.call(move |store| own_rows(store, stream)).await?;
-    if !coverage(&rows).loaded {
-        return Ok(Vec::new());
-    }
-    Ok(sinks.iter().map(|sink| BackfillOrder::reload(stream, sink, wait_for_quota)).collect())
+    Ok(if coverage(&rows).loaded { orders } else { Vec::new() })
 }

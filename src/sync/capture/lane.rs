@@ -33,6 +33,8 @@ pub struct Lane {
     pub(in crate::sync) source: Arc<dyn Source>,
     pub(in crate::sync) store: StoreHandle,
     pub(in crate::sync) mapper: Arc<Mapper>,
+    /// What the stream's events mean under the present settings; `None` where nobody compares.
+    pub(in crate::sync) meaning: Option<String>,
     /// The library's zone.
     pub(in crate::sync) zone: jiff::tz::TimeZone,
     pub(in crate::sync) clock: SharedClock,

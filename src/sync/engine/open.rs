@@ -7,7 +7,7 @@ use tokio::sync::{Mutex, watch};
 
 use super::{Board, Engine, EngineError, EngineParts};
 use crate::seed::RootSeed;
-use crate::sync::backfill::Book;
+use crate::sync::backfill::{Book, is_begun};
 use crate::sync::capture::Lane;
 use crate::sync::capture::map::Mapper;
 use crate::sync::capture::tripwire::Tripwire;
@@ -15,6 +15,7 @@ use crate::sync::deliver::SinkLane;
 use crate::sync::deliver::health::Health;
 use crate::sync::deliver::lane::{Courier, Standing};
 use crate::sync::deliver::refusals::Refusals;
+use crate::sync::meaning;
 use crate::sync::observer::Event;
 use crate::sync::positions::Positions;
 use crate::sync::settings::{Cadence, RouteSettings, StreamSettings};
@@ -42,8 +43,10 @@ impl Engine {
         let ringer = Arc::new(ringer);
         let lane = |settings: StreamSettings| {
             let mapper = Mapper::new(&settings, Arc::clone(&parts.policy), parts.marc, parts.zone.clone());
+            let meaning = parts.meanings.get(&settings.stream).cloned();
             Arc::new(Lane {
                 settings,
+                meaning,
                 source: Arc::clone(&parts.source),
                 store: store.clone(),
                 mapper: Arc::new(mapper),
@@ -83,7 +86,29 @@ impl Engine {
             board: Arc::new(Board::default()),
         };
         engine.raise_seq(last).await?;
+        for lane in engine.lanes.values() {
+            engine.settle_meaning(lane).await?;
+        }
         Ok(engine)
+    }
+
+    /// Compares what a stream's events mean now with what the state was made with. Where that changed, what waits to
+    /// be delivered is taken back: the load that is owed from now on emits it again.
+    async fn settle_meaning(&self, lane: &Lane) -> Result<(), EngineError> {
+        let Some(meaning) = lane.meaning.clone() else { return Ok(()) };
+        let (stream, now) = (lane.stream(), meaning.clone());
+        let before = self.store.call(move |store| meaning::kept(store).map(|kept| kept.get(&stream).cloned())).await?;
+        match before {
+            None => Ok(self.store.call(move |store| meaning::keep(store, stream, &now)).await?),
+            Some(before) if before == meaning => Ok(()),
+            Some(_) => {
+                if !is_begun(lane, &self.book, &meaning).await? {
+                    self.store.call(move |store| meaning::forget_waiting(store, stream)).await?;
+                }
+                self.observer.observe(&Event::MeaningChanged { stream });
+                Ok(())
+            }
+        }
     }
 
     /// No change may get a seq that a sink holds already: the sink would keep the older one for the newer.

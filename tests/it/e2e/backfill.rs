@@ -115,3 +115,18 @@ fn what_cannot_be_had_is_named() {
     assert!(events.newest("bibs").contains_key(bib.to_string().as_str()));
     site.assert_converged();
 }
+
+/// Settings that shape events: the stream is read and emitted again, once, and the log says why.
+#[test]
+fn settings_that_change_the_meaning_load_the_stream_again() {
+    let site = Site::loaded();
+    site.configure(|text| text.replacen("page_size = 40", "page_size = 40\nhash_ignore = [\"84\"]", 1));
+    let run = site.sync(&[]).ends(0).complains("the settings that shape the events of bibs changed");
+    let summary = run.summary();
+    assert_eq!(
+        (&summary["streams"]["bibs"]["changed"], &summary["streams"]["items"]["changed"]),
+        (&220.into(), &0.into())
+    );
+    site.assert_converged();
+    assert_eq!(site.sync_well()["streams"]["bibs"]["changed"], 0);
+}

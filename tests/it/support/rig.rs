@@ -14,6 +14,7 @@ use sierra_sync::record::Stream;
 use sierra_sync::seed::RootSeed;
 use sierra_sync::store::MemoryStore;
 use sierra_sync::sync::backfill::BackfillOrder;
+use sierra_sync::sync::meaning::Meanings;
 use sierra_sync::sync::observer::SharedObserver;
 use sierra_sync::sync::positions::Limits;
 use sierra_sync::sync::report::PassSummary;
@@ -56,6 +57,7 @@ pub(crate) struct Rig<L> {
     pub(crate) streams: Vec<StreamSettings>,
     pub(crate) limits: Limits,
     pub(crate) zone: TimeZone,
+    pub(crate) meanings: Meanings,
     engine: Option<Arc<Engine>>,
     chance: StdRng,
 }
@@ -83,6 +85,7 @@ impl<L: Library> Rig<L> {
             streams: streams.iter().copied().map(stream_settings).collect(),
             limits: Limits { outbox_max_bytes: 2 << 30, min_free_bytes: 0 },
             zone: TimeZone::UTC,
+            meanings: Meanings::new(),
             engine: None,
             chance: RootSeed::new(seed).generator("rig"),
         };
@@ -141,6 +144,7 @@ impl<L: Library> Rig<L> {
             store: self.store.clone(),
             sinks: sinks.collect(),
             streams: self.streams.clone(),
+            meanings: self.meanings.clone(),
             policy: Arc::new(policy()),
             marc: MarcSettings::default(),
             zone: self.zone.clone(),

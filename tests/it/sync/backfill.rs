@@ -34,7 +34,7 @@ async fn loaded(count: u64) -> Rig<ShelfSource> {
 
 fn order(numbers: Numbers) -> BackfillOrder {
     let selection = Selection { numbers, ..Selection::default() };
-    BackfillOrder { stream: BIBS, selection, sink: None, force: false, wait_for_quota: false }
+    BackfillOrder { stream: BIBS, selection, sink: None, force: false, wait_for_quota: false, meaning: None }
 }
 
 fn range(from: u64, to: u64) -> BackfillOrder {

@@ -16,6 +16,7 @@ fn orders() -> [BackfillOrder; 3] {
         sink: None,
         force: true,
         wait_for_quota: false,
+        meaning: None,
     };
     let list = (0..45).map(|n| RecordNumber::new(1001 + n * 3)).collect();
     [plain(Numbers::All), plain(Numbers::List(list)), BackfillOrder::reload(BIBS, "archive", false)]

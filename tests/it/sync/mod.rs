@@ -11,5 +11,6 @@ mod life;
 mod paging;
 mod records;
 mod reload;
+mod settings;
 mod sierra;
 mod sinks;
