@@ -3,13 +3,14 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 
 use crate::app::{self, Backfilled, Shown};
 use crate::cli::args::Global;
 use crate::cli::exit::Exit;
 use crate::cli::sync::{StreamName, page};
 use crate::cli::{dispatch, terminal};
+use crate::sync::backfill::Via;
 
 mod bar;
 mod plan;
@@ -42,12 +43,33 @@ pub struct BackfillArgs {
     /// Emits records that did not change, too
     #[arg(long)]
     pub force: bool,
+    /// How records are read; what is emitted is the same either way. marc-export is for bibs and ranges
+    #[arg(long, value_enum, default_value_t = ViaName::List, value_name = "WAY")]
+    pub via: ViaName,
     /// Says what it would take, and asks Sierra nothing
     #[arg(long)]
     pub plan: bool,
     /// Sits out long quota waits instead of ending with exit code 75
     #[arg(long)]
     pub wait: bool,
+}
+
+/// How records are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ViaName {
+    /// By lists of whole records
+    List,
+    /// By lists without varFields and Sierra's export of MARC
+    MarcExport,
+}
+
+impl From<ViaName> for Via {
+    fn from(name: ViaName) -> Self {
+        match name {
+            ViaName::List => Self::List,
+            ViaName::MarcExport => Self::MarcExport,
+        }
+    }
 }
 
 /// Runs the command: the summary is the last thing on stdout, as text or as one line of JSON.

@@ -24,7 +24,7 @@ mod walk;
 pub use lane::Lane;
 pub(in crate::sync) use quarantine::fingerprint;
 pub(in crate::sync) use refetch::Manner;
-pub(in crate::sync) use scrutiny::{Known, Scrutiny};
+pub(in crate::sync) use scrutiny::{Known, Scrutiny, number_of, put_in_order};
 pub(in crate::sync) use walk::{Question, behind};
 
 /// The reason of a bib that came without MARC (BR-048).

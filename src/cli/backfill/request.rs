@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 
-use super::BackfillArgs;
+use super::{BackfillArgs, ViaName};
 use crate::cli::exit::Refused;
 use crate::config::Config;
 use crate::record::{Stream, spelled};
@@ -50,10 +50,23 @@ pub(super) fn order(args: &BackfillArgs, config: &Config) -> anyhow::Result<Back
     problems.extend(locations.iter().filter(|code| !is_location(code)).map(|code| {
         format!("--location {code:?}: write a code such as main, or its beginning and one asterisk such as ma*")
     }));
+    if args.via == ViaName::MarcExport {
+        let refuse = |option: &str| format!("--via marc-export exports ranges of bibs, so {option}");
+        if stream != Stream::Bibs {
+            problems.push(refuse(&format!("{stream} cannot be read that way")));
+        }
+        if matches!(numbers, Some(Numbers::List(_))) {
+            problems.push(refuse("give --ids A..B, not single numbers"));
+        }
+        if args.since.is_some() || args.until.is_some() {
+            problems.push(refuse("--since and --until cannot be given with it"));
+        }
+    }
     match numbers {
         Some(numbers) if problems.is_empty() => Ok(BackfillOrder {
             stream,
             selection: Selection { numbers, since, until, locations },
+            via: args.via.into(),
             sink: args.sink.clone(),
             force: args.force,
             wait_for_quota: args.wait,

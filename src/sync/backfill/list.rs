@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 use tokio_util::sync::CancellationToken;
 
 use super::ranges::LIST;
-use crate::record::{Entry, RecordNumber};
+use crate::record::RecordNumber;
 use crate::sync::LedgerRow;
 use crate::sync::capture::absorb::Arrival;
 use crate::sync::capture::error::WalkError;
 use crate::sync::capture::tally::Tally;
-use crate::sync::capture::{Lane, Manner, Question, behind};
+use crate::sync::capture::{Lane, Manner, Question, behind, number_of};
 
 impl Lane {
     /// Walks the part of `list` that `row` covers. On an error everything before its position is committed.
@@ -53,8 +53,4 @@ impl Lane {
 fn missing_of(asked: &[RecordNumber], arrivals: &[Arrival]) -> Vec<RecordNumber> {
     let came: BTreeSet<RecordNumber> = arrivals.iter().filter_map(number_of).collect();
     asked.iter().copied().filter(|number| !came.contains(number)).collect()
-}
-
-fn number_of(arrival: &Arrival) -> Option<RecordNumber> {
-    arrival.entry.as_ref().map_or_else(|bad| bad.id, |entry: &Entry| Some(entry.id()))
 }

@@ -7,6 +7,7 @@
 
 mod book;
 mod dead;
+mod export;
 mod list;
 mod order;
 mod progress;
@@ -15,7 +16,7 @@ mod report;
 mod run;
 
 pub use book::{Book, Job, JobState};
-pub use order::{BackfillOrder, Numbers, Selection};
+pub use order::{BackfillOrder, Numbers, Selection, Via};
 pub use progress::Progress;
 pub use ranges::{Cut, Plan};
 pub(in crate::sync) use run::{Backfill, is_begun, owed_loads};

@@ -14,6 +14,8 @@ pub struct BackfillOrder {
     pub stream: Stream,
     /// Which of its records.
     pub selection: Selection,
+    /// How they are read. It changes nothing about what is emitted, and the same order may go on another way.
+    pub via: Via,
     /// Set when one sink alone is to get what says nothing new; what is new goes to every sink in any case.
     pub sink: Option<String>,
     /// Whether records are emitted that did not change.
@@ -22,6 +24,16 @@ pub struct BackfillOrder {
     pub wait_for_quota: bool,
     /// Set when the settings that shape the stream's events changed: what it means once this is complete.
     pub meaning: Option<String>,
+}
+
+/// How records are read.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Via {
+    /// By lists of whole records.
+    #[default]
+    List,
+    /// Bibs only: by lists without varFields and Sierra's export of MARC.
+    MarcExport,
 }
 
 /// Which records. What is given must all hold of a record.
@@ -68,8 +80,8 @@ impl BackfillOrder {
     }
 
     fn whole(stream: Stream, wait_for_quota: bool) -> Self {
-        let selection = Selection::default();
-        Self { stream, selection, sink: None, force: true, wait_for_quota, meaning: None }
+        let (selection, via) = (Selection::default(), Via::List);
+        Self { stream, selection, via, sink: None, force: true, wait_for_quota, meaning: None }
     }
 
     /// Whether it gives a sink everything: every live record, and every deletion that is remembered.
@@ -80,7 +92,7 @@ impl BackfillOrder {
 
     /// What tells this order from others, as text. It may hold record numbers of patrons: to be hashed with a key.
     pub(super) fn signature(&self) -> String {
-        let Self { stream, selection, sink, force, wait_for_quota: _, meaning } = self;
+        let Self { stream, selection, via: _, sink, force, wait_for_quota: _, meaning } = self;
         let Selection { numbers, since, until, locations } = selection;
         let mut locations = locations.clone();
         locations.sort_unstable();

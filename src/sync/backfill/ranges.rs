@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::order::{Numbers, Selection};
+use super::order::{Numbers, Selection, Via};
 use crate::record::{RecordNumber, Stream};
 use crate::sync::capture::Lane;
 use crate::sync::remembered::RememberedState;
@@ -60,13 +60,24 @@ impl Lane {
     ///
     /// # Errors
     /// On any storage error.
-    pub(in crate::sync) async fn cut(&self, selection: &Selection, now: Timestamp) -> Result<Plan, StoreError> {
+    pub(in crate::sync) async fn cut(
+        &self,
+        selection: &Selection,
+        via: Via,
+        now: Timestamp,
+    ) -> Result<Plan, StoreError> {
         let page_size = u64::from(self.settings.page_size.max(1));
         if let Numbers::List(list) = &selection.numbers {
             return Ok(Plan { cuts: cut_list(list, page_size), is_measured: true, held: None });
         }
         let (first, last) = selection.bounds();
-        let mut cutter = Cutter::new(first.unwrap_or(RecordNumber::new(1)), page_size, page_size * PAGES);
+        let calls_per_page = match via {
+            Via::List => 1,
+            // With the three phases of an export.
+            Via::MarcExport => 4,
+        };
+        let first_number = first.unwrap_or(RecordNumber::new(1));
+        let mut cutter = Cutter { calls_per_page, ..Cutter::new(first_number, page_size, page_size * PAGES) };
         let window = selection.window(now);
         let held = if self.stream() == Stream::Patrons {
             let held = self.held_numbers(selection, window).await?;
@@ -154,6 +165,7 @@ fn before(number: RecordNumber) -> Option<RecordNumber> {
 /// Makes ranges of numbers that come in order.
 struct Cutter {
     page_size: u64,
+    calls_per_page: u64,
     most: u64,
     from: RecordNumber,
     records: u64,
@@ -162,7 +174,7 @@ struct Cutter {
 
 impl Cutter {
     fn new(from: RecordNumber, page_size: u64, most: u64) -> Self {
-        Self { page_size, most, from, records: 0, cuts: Vec::new() }
+        Self { page_size, calls_per_page: 1, most, from, records: 0, cuts: Vec::new() }
     }
 
     fn take(&mut self, number: RecordNumber) {
@@ -177,7 +189,7 @@ impl Cutter {
     fn close(&mut self, to: Option<RecordNumber>) {
         // One call to hear that nothing follows; behind an open end nothing is believed only the second time.
         let last_words = if to.is_some() { 1 } else { 2 };
-        let calls = self.records.div_ceil(self.page_size) + last_words;
+        let calls = self.records.div_ceil(self.page_size) * self.calls_per_page + last_words;
         self.cuts.push(Cut { from: self.from, to, records: self.records, calls });
     }
 

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
 use super::book::{Book, Job, JobRange, JobState};
-use super::order::{BackfillOrder, Numbers};
+use super::order::{BackfillOrder, Numbers, Via};
 use super::report::left_of;
 use crate::record::{RecordNumber, Stream};
 use crate::sync::capture::ending::Rigour;
@@ -92,7 +92,7 @@ impl Backfill<'_> {
             // Whatever ran under older settings is of no use any more; sinks that were being loaded begin anew.
             self.book.close(move |job| job.stream == stream && job.id != id_of_new).await?;
         }
-        let plan = self.lane.cut(&self.order.selection, self.now).await?;
+        let plan = self.lane.cut(&self.order.selection, self.order.via, self.now).await?;
         let (mut rows, mut ranges) = (Vec::new(), Vec::new());
         for cut in &plan.cuts {
             let row = self.lane.store.call(|store| store.next_row_id()).await?;
@@ -161,6 +161,9 @@ impl Backfill<'_> {
             let not_found = tally.not_found;
             let walked = match &self.order.selection.numbers {
                 Numbers::List(list) => self.lane.walk_list(list, &question, &mut row, tally, self.cancel).await,
+                _ if self.order.via == Via::MarcExport => {
+                    self.lane.walk_export(&question, &mut row, tally, self.cancel).await
+                }
                 _ => self.lane.walk_asking(&question, &mut row, tally, self.cancel).await,
             };
             if tally.not_found > not_found {

@@ -74,7 +74,11 @@ impl Lane {
     }
 
     /// Asks for one page. A shutdown meanwhile leaves it a moment to complete.
-    pub(super) async fn ask(&self, query: &PageQuery, cancel: &CancellationToken) -> Result<Answer, WalkError> {
+    pub(in crate::sync) async fn ask(
+        &self,
+        query: &PageQuery,
+        cancel: &CancellationToken,
+    ) -> Result<Answer, WalkError> {
         let too_late = async {
             cancel.cancelled().await;
             tokio::time::sleep(LAST_CALL).await;

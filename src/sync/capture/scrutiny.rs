@@ -51,7 +51,7 @@ type Stretch = (Option<RecordNumber>, Option<RecordNumber>);
 impl Lane {
     /// Asks by list for every record of `stretch` that the store knows alive and that is not among `arrivals`, and puts
     /// what comes in its place among them. Tells the last number that was asked for.
-    pub(super) async fn add_known(
+    pub(in crate::sync) async fn add_known(
         &self,
         scrutiny: &Scrutiny,
         stretch: Stretch,
@@ -175,15 +175,16 @@ fn alive(key: &RememberedKey, state: RememberedState) -> Option<RecordNumber> {
     }
 }
 
-fn number_of(arrival: &Arrival) -> Option<RecordNumber> {
+/// The number of the record, as far as it could be read.
+pub(in crate::sync) fn number_of(arrival: &Arrival) -> Option<RecordNumber> {
     match &arrival.entry {
         Ok(entry) => Some(entry.id()),
         Err(bad) => bad.id,
     }
 }
 
-/// A bad entry without a number stays behind the one it came after.
-fn put_in_order(arrivals: &mut Vec<Arrival>) {
+/// Sorts by number; a bad entry without one stays behind the one it came after.
+pub(in crate::sync) fn put_in_order(arrivals: &mut Vec<Arrival>) {
     let mut last = RecordNumber::new(0);
     let mut keyed: Vec<(RecordNumber, Arrival)> = std::mem::take(arrivals)
         .into_iter()

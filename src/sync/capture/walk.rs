@@ -52,7 +52,7 @@ impl Question {
     }
 
     /// The query for the page after `row`'s position.
-    pub(super) fn page(&self, row: &LedgerRow, limit: u32, fresh_connection: bool) -> PageQuery {
+    pub(in crate::sync) fn page(&self, row: &LedgerRow, limit: u32, fresh_connection: bool) -> PageQuery {
         PageQuery {
             stream: row.stream,
             filter: self.filter.clone(),
@@ -180,7 +180,7 @@ impl Lane {
     }
 
     /// After the last page: what the store knows alive behind it.
-    async fn take_rest_in(
+    pub(in crate::sync) async fn take_rest_in(
         &self,
         question: &Question,
         row: &mut LedgerRow,

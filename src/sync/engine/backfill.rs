@@ -54,7 +54,7 @@ impl Engine {
         if let Some(sink) = &order.sink {
             self.sink(sink)?;
         }
-        Ok(lane.cut(&order.selection, self.clock.now()).await?)
+        Ok(lane.cut(&order.selection, order.via, self.clock.now()).await?)
     }
 
     /// Loads the sinks that must be loaded with one of the streams of `reports`, and adds what that came to.

@@ -130,3 +130,21 @@ fn settings_that_change_the_meaning_load_the_stream_again() {
     site.assert_converged();
     assert_eq!(site.sync_well()["streams"]["bibs"]["changed"], 0);
 }
+
+/// By way of the export of MARC the same is emitted, and no file is left on the server.
+#[test]
+fn an_export_of_marc_brings_the_same() {
+    let site = Site::loaded();
+    let bib = edited_silently(&site, 11);
+    let before = site.outputs().highest_seq();
+    let run = site.bench.run(&["backfill", "bibs", "--via", "marc-export", "--json"]).ends(0).summary();
+    assert_eq!((&run["streams"]["bibs"]["fetched"], &run["streams"]["bibs"]["changed"]), (&220.into(), &1.into()));
+    let outputs = site.outputs();
+    assert_eq!(outputs.since(before).iter().map(|event| event["id"].clone()).collect::<Vec<_>>(), [bib.to_string()]);
+    assert!(site.library.count(Endpoint::MarcExport) >= 6);
+    assert_eq!(site.library.with(|simulator| simulator.export_files()), 0);
+    site.assert_converged();
+    for wrong in [&["items"][..], &["bibs", "--ids", "7"], &["bibs", "--since", "2024-03-09"]] {
+        site.bench.run(&[&["backfill", "--via", "marc-export"], wrong].concat()).ends(2).complains("--via marc-export");
+    }
+}

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use sierra_sync::record::{RecordNumber, Stream};
-use sierra_sync::sync::backfill::{BackfillOrder, Numbers, Selection};
+use sierra_sync::sync::backfill::{BackfillOrder, Numbers, Selection, Via};
 use sierra_sync::sync::observer::Event;
 use sierra_sync::sync::ports::{CallClass, PageFilter, SourceErrorKind};
 use sierra_sync::sync::report::PassSummary;
@@ -34,7 +34,15 @@ async fn loaded(count: u64) -> Rig<ShelfSource> {
 
 fn order(numbers: Numbers) -> BackfillOrder {
     let selection = Selection { numbers, ..Selection::default() };
-    BackfillOrder { stream: BIBS, selection, sink: None, force: false, wait_for_quota: false, meaning: None }
+    BackfillOrder {
+        stream: BIBS,
+        selection,
+        via: Via::List,
+        sink: None,
+        force: false,
+        wait_for_quota: false,
+        meaning: None,
+    }
 }
 
 fn range(from: u64, to: u64) -> BackfillOrder {

@@ -3,7 +3,7 @@
 use sierra_sync::record::{RecordNumber, Stream};
 use sierra_sync::store::Step;
 use sierra_sync::sync::StoreError;
-use sierra_sync::sync::backfill::{BackfillOrder, Numbers, Selection};
+use sierra_sync::sync::backfill::{BackfillOrder, Numbers, Selection, Via};
 
 use crate::support::{Rig, ShelfSource, minutes};
 
@@ -13,6 +13,7 @@ fn orders() -> [BackfillOrder; 3] {
     let plain = |numbers: Numbers| BackfillOrder {
         stream: BIBS,
         selection: Selection { numbers, ..Selection::default() },
+        via: Via::List,
         sink: None,
         force: true,
         wait_for_quota: false,

@@ -8,6 +8,7 @@ mod crashes;
 mod deletes;
 mod failures;
 mod life;
+mod marc_export;
 mod paging;
 mod records;
 mod reload;
