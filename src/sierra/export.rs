@@ -276,7 +276,7 @@ mod tests {
             (r#"{"code":"-1"}"#, Err(InvalidBody::ErrorObject)),
             ("", Err(InvalidBody::Empty)),
             ("<html>", Err(InvalidBody::Malformed)),
-            ("[]", Err(InvalidBody::Malformed)),
+            ("[]", Err(InvalidBody::NoFile)),
             (r#"{"file":12}"#, Err(InvalidBody::Malformed)),
         ];
         for (body, expected) in table {
