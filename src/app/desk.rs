@@ -7,6 +7,7 @@ use std::sync::Arc;
 use anyhow::Context;
 use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
+use tokio::sync::RwLock;
 use tokio_util::sync::CancellationToken;
 
 use crate::cli::exit::Exit;
@@ -18,6 +19,7 @@ use crate::sync::StoreError;
 use crate::sync::ports::StoreErrorKind;
 
 use super::assembly::{Assembly, Reach, Wishes};
+use super::backfill::BackfillQuestion;
 use super::quarantine::{self, QuarantineQuestion};
 use super::queue::{self, QueueQuestion};
 
@@ -31,6 +33,8 @@ pub(super) enum Question {
     Queue(QueueQuestion),
     /// Something about what was set aside.
     Quarantine(QuarantineQuestion),
+    /// Records to be read once more. Whoever opens the state does that without asking.
+    Backfill(BackfillQuestion),
 }
 
 impl Question {
@@ -40,6 +44,7 @@ impl Question {
             Self::Status => Reach::Look,
             Self::Queue(question) => question.reach(),
             Self::Quarantine(question) => question.reach(),
+            Self::Backfill(_) => Reach::Everything,
         }
     }
 }
@@ -51,13 +56,28 @@ impl Question {
 pub(super) async fn ask(
     config: &Config,
     question: &Question,
-    mut hear: impl FnMut(Line) -> io::Result<()>,
+    hear: impl FnMut(Line) -> io::Result<()>,
 ) -> anyhow::Result<Exit> {
     let held = match Assembly::open(config, Wishes { reach: question.reach(), ..Wishes::usual() }).await {
         Ok(assembly) => return answer_here(&assembly, question, hear).await,
-        Err(error) if is_held(&error) => error,
-        Err(error) => return Err(error),
+        Err(error) => error,
     };
+    forward(config, held, question, hear).await
+}
+
+/// Asks the process that holds the state. `held` is why the state could not be opened: another reason is handed back.
+///
+/// # Errors
+/// That reason, also when the holder cannot be asked.
+pub(super) async fn forward(
+    config: &Config,
+    held: anyhow::Error,
+    question: &Question,
+    mut hear: impl FnMut(Line) -> io::Result<()>,
+) -> anyhow::Result<Exit> {
+    if !is_held(&held) {
+        return Err(held);
+    }
     let state = &config.store.path;
     let socket = Holder::of(state).and_then(|holder| holder.socket);
     let text = serde_json::to_string(question)?;
@@ -143,6 +163,11 @@ async fn answer(assembly: &Assembly, serving: bool, question: &Question, reply: 
         }
         Question::Queue(question) => queue::answer(assembly, serving, question, reply).await,
         Question::Quarantine(question) => quarantine::answer(assembly, question, reply).await,
+        Question::Backfill(question) => {
+            let (data, exit) = question.answer(assembly, serving, &CancellationToken::new()).await?;
+            reply.data(data).await;
+            Ok(exit)
+        }
     }
 }
 
@@ -150,6 +175,25 @@ async fn answer(assembly: &Assembly, serving: bool, question: &Question, reply: 
 struct FrontDesk {
     assembly: Arc<Assembly>,
     serving: bool,
+    shutdown: CancellationToken,
+    /// Held by whatever goes on when nobody listens any more.
+    at_work: Arc<RwLock<()>>,
+}
+
+impl FrontDesk {
+    /// Answers about a backfill, which goes on when whoever asked has gone away.
+    async fn backfill(&self, question: BackfillQuestion, reply: &Reply) -> anyhow::Result<Exit> {
+        let (assembly, serving, cancel) = (Arc::clone(&self.assembly), self.serving, self.shutdown.clone());
+        let at_work = Arc::clone(&self.at_work).read_owned().await;
+        let task = tokio::spawn(async move {
+            let answered = question.answer(&assembly, serving, &cancel).await;
+            drop((assembly, at_work));
+            answered
+        });
+        let (data, exit) = task.await.context("the backfill met a defect; please report the place logged before")??;
+        reply.data(data).await;
+        Ok(exit)
+    }
 }
 
 impl Desk for FrontDesk {
@@ -164,7 +208,11 @@ impl Desk for FrontDesk {
                 reply.talk(sentence).await;
                 return Exit::Usage.code();
             };
-            match answer(&self.assembly, self.serving, &question, reply).await {
+            let answered = match question {
+                Question::Backfill(question) => self.backfill(question, reply).await,
+                question => answer(&self.assembly, self.serving, &question, reply).await,
+            };
+            match answered {
                 Ok(exit) => exit.code(),
                 Err(error) => {
                     reply.talk(format!("{error:#}")).await;
@@ -180,6 +228,7 @@ impl Desk for FrontDesk {
 pub(super) struct OpenDesk {
     shutdown: CancellationToken,
     serving: tokio::task::JoinHandle<()>,
+    at_work: Arc<RwLock<()>>,
 }
 
 impl OpenDesk {
@@ -203,14 +252,21 @@ impl OpenDesk {
             }
         };
         let shutdown = CancellationToken::new();
-        let desk = Arc::new(FrontDesk { assembly: Arc::clone(assembly), serving });
-        Some(Self { serving: tokio::spawn(socket.serve(desk, shutdown.clone())), shutdown })
+        let at_work = Arc::new(RwLock::new(()));
+        let desk = Arc::new(FrontDesk {
+            assembly: Arc::clone(assembly),
+            serving,
+            shutdown: shutdown.clone(),
+            at_work: Arc::clone(&at_work),
+        });
+        Some(Self { serving: tokio::spawn(socket.serve(desk, shutdown.clone())), shutdown, at_work })
     }
 
     /// Answers nobody any more. Returns once nothing holds the assembly.
     pub(super) async fn close(self) {
         self.shutdown.cancel();
         drop(self.serving.await);
+        drop(self.at_work.write().await);
     }
 }
 

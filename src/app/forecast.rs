@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 
 use crate::resilience::settings::QuotaSettings;
 use crate::sierra::SierraClient;
@@ -11,7 +12,7 @@ use crate::sierra::SierraClient;
 pub(super) const SECONDS_PER_CALL: f64 = 2.0;
 
 /// What so many calls take.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Forecast {
     /// Quota windows; `None` while the server has not said what it grants.
     pub windows: Option<u64>,

@@ -10,8 +10,8 @@ use clap::{CommandFactory, FromArgMatches};
 use crate::cli::args::{Arguments, Command, Format, Global};
 use crate::cli::exit::{Exit, Refused};
 use crate::cli::{
-    backfill, check, completions, convert, demo, init, man, quarantine, queue, run as service, schema, simulate, status, sync,
-    terminal, unbuilt,
+    backfill, check, completions, convert, demo, init, man, quarantine, queue, run as service, schema, simulate,
+    status, sync, terminal, unbuilt,
 };
 use crate::clock::{Clock, SystemClock};
 use crate::config::{self, Config, Environment, Problems, Warning};

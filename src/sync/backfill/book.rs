@@ -192,7 +192,7 @@ impl Job {
         let (mut done, mut total, mut calls_left) = (0, 0, 0);
         for range in &self.ranges {
             let row = rows.iter().find(|row| row.id == range.row);
-            let behind = row.map_or(0.0, |row| share_behind(row));
+            let behind = row.map_or(0.0, share_behind);
             done += scaled(range.records, behind);
             calls_left += range.calls - scaled(range.calls, behind);
             total += range.records;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 
 use crate::record::{RecordNumber, Stream};
 use crate::sync::Window;
@@ -27,7 +28,7 @@ pub struct BackfillOrder {
 }
 
 /// How records are read.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Via {
     /// By lists of whole records.
     #[default]

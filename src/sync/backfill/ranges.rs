@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 
 use super::order::{Numbers, Selection, Via};
 use crate::record::{RecordNumber, Stream};
@@ -18,7 +19,7 @@ const READ: usize = 2000;
 pub(super) const LIST: u64 = 200;
 
 /// One range of numbers and what is known to lie in it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cut {
     /// The first number.
     pub from: RecordNumber,

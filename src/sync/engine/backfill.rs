@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::sync_once::without_time;
@@ -25,24 +26,42 @@ impl Engine {
         order: &BackfillOrder,
         cancel: &CancellationToken,
     ) -> Result<PassSummary, EngineError> {
-        let lane = self.lane(order.stream)?;
-        if let Some(sink) = &order.sink {
-            self.sink(sink)?;
-        }
+        let lane = self.lane_for(order)?;
         let cancel = cancel.child_token();
-        let stream = order.stream;
-        let run = async {
-            let report = match self.sierra_time(&[stream], order.wait_for_quota, &cancel).await? {
-                Ok((time, traffic)) => {
-                    let mut report = self.run_backfill(lane, order, time.now, &cancel).await?;
-                    report.tally.traffic += traffic;
-                    report
-                }
-                Err(error) => without_time(lane, &error, error.traffic).await?,
-            };
-            Ok(BTreeMap::from([(stream, report)]))
-        };
+        let run = self.capture_backfill(lane, order, &cancel);
         Ok(self.beside_deliveries(&cancel, run).await?)
+    }
+
+    /// The same for an engine that follows: it delivers by itself, so this ends when everything is captured.
+    ///
+    /// # Errors
+    /// As [`Engine::backfill`].
+    pub async fn backfill_beside(
+        &self,
+        order: &BackfillOrder,
+        cancel: &CancellationToken,
+    ) -> Result<PassSummary, EngineError> {
+        let lane = self.lane_for(order)?;
+        let (started, before, whole) = (Instant::now(), self.standings(), self.whole().await?);
+        let reports = self.capture_backfill(lane, order, &cancel.child_token()).await?;
+        Ok(self.summary(reports, &before, &whole, started).await?)
+    }
+
+    async fn capture_backfill(
+        &self,
+        lane: &Lane,
+        order: &BackfillOrder,
+        cancel: &CancellationToken,
+    ) -> Result<BTreeMap<Stream, PassReport>, StoreError> {
+        let report = match self.sierra_time(&[order.stream], order.wait_for_quota, cancel).await? {
+            Ok((time, traffic)) => {
+                let mut report = self.run_backfill(lane, order, time.now, cancel).await?;
+                report.tally.traffic += traffic;
+                report
+            }
+            Err(error) => without_time(lane, &error, error.traffic).await?,
+        };
+        Ok(BTreeMap::from([(order.stream, report)]))
     }
 
     /// What a backfill would take. Nothing is asked of Sierra.
@@ -50,10 +69,7 @@ impl Engine {
     /// # Errors
     /// When the stream or the sink is not configured, and on any storage error.
     pub async fn plan_backfill(&self, order: &BackfillOrder) -> Result<Plan, EngineError> {
-        let lane = self.lane(order.stream)?;
-        if let Some(sink) = &order.sink {
-            self.sink(sink)?;
-        }
+        let lane = self.lane_for(order)?;
         Ok(lane.cut(&order.selection, order.via, self.clock.now()).await?)
     }
 
@@ -86,7 +102,12 @@ impl Engine {
         Backfill { lane, book: &self.book, order, now, cancel }.run().await
     }
 
-    fn lane(&self, stream: Stream) -> Result<&Lane, EngineError> {
+    /// The lane of the order's stream, once both stream and sink are known to be configured.
+    fn lane_for(&self, order: &BackfillOrder) -> Result<&Lane, EngineError> {
+        if let Some(sink) = &order.sink {
+            self.sink(sink)?;
+        }
+        let stream = order.stream;
         self.lanes.get(&stream).map(AsRef::as_ref).ok_or(EngineError::UnknownStream { stream })
     }
 }

@@ -178,17 +178,17 @@ impl Engine {
         }
     }
 
-    fn standings(&self) -> BTreeMap<String, Standing> {
+    pub(super) fn standings(&self) -> BTreeMap<String, Standing> {
         self.sinks.iter().map(|(name, lane)| (name.clone(), lane.standing())).collect()
     }
 
     /// The sinks that lack nothing but what waits for them.
-    async fn whole(&self) -> Result<BTreeSet<String>, StoreError> {
+    pub(super) async fn whole(&self) -> Result<BTreeSet<String>, StoreError> {
         let places = self.positions.places().await?;
         Ok(places.into_iter().filter(|(_, place)| !place.needs_reload()).map(|(name, _)| name).collect())
     }
 
-    async fn summary(
+    pub(super) async fn summary(
         &self,
         reports: BTreeMap<Stream, PassReport>,
         before: &BTreeMap<String, Standing>,
