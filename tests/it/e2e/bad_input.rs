@@ -67,9 +67,7 @@ fn mistakes_in_the_configuration_are_refused_and_cost_nothing() {
 #[test]
 fn commands_that_are_not_built_say_what_to_do_instead() {
     let site = edited();
-    for (command, instead) in
-        [("run", "sierra-sync sync"), ("reconcile", "sierra-sync sync"), ("queue", "sierra-sync status")]
-    {
+    for (command, instead) in [("reconcile", "sierra-sync sync"), ("cursor", "sierra-sync status")] {
         let run = site.bench.run(&[command, "bibs", "--force"]).ends(2).complains(instead);
         assert!(run.stderr.contains(&format!("`{command}` is not built yet; ")), "{}", run.stderr);
     }
