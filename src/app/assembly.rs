@@ -15,6 +15,7 @@ use crate::record::Stream;
 use crate::resilience::breaker::{Breaker, BreakerObserver};
 use crate::resilience::line::Line;
 use crate::resilience::quota::{Patience, Quota};
+use crate::resilience::settings::QuotaSettings;
 use crate::seed::RootSeed;
 use crate::sierra::{
     ClientParts, HttpTransport, SierraClient, install_crypto, read_breaker_snapshot, read_quota_snapshot,
@@ -22,6 +23,7 @@ use crate::sierra::{
 use crate::sink;
 use crate::store::{self, DryRun, MemoryStore, SledStore, StateLock};
 use crate::sync::engine::{Engine, EngineParts, StatusInputs, Vitals};
+use crate::sync::meaning::Meanings;
 use crate::sync::observer::SharedObserver;
 use crate::sync::ports::Snapshot;
 use crate::sync::positions::Limits;
@@ -30,7 +32,7 @@ use crate::sync::report::status::{BreakerStatus, QuotaStatus, TokenStatus};
 use crate::sync::settings::RouteSettings;
 use crate::sync::{Change, Seq, Sink, SinkError, Source, Store, StoreError};
 
-use super::{chronicle::Chronicle, meaning};
+use super::{chronicle::Chronicle, forecast};
 
 /// Everything that a command of the service works with.
 pub(super) struct Assembly {
@@ -42,6 +44,7 @@ pub(super) struct Assembly {
     pub(super) store: Arc<dyn Store>,
     /// The store on the disk, when there is one: it holds the lock of the state.
     held: Option<Arc<SledStore>>,
+    pub(super) quota: QuotaSettings,
     started: Timestamp,
     stale_after: std::time::Duration,
 }
@@ -92,18 +95,15 @@ impl Assembly {
     /// Opens the state, connects nothing yet.
     ///
     /// # Errors
-    /// When another process holds the state, a key or certificate cannot be read, or settings that shape events have
-    /// changed since the state was made.
+    /// When another process holds the state, or a key or certificate cannot be read.
     pub(super) async fn open(config: &Config, wishes: Wishes) -> anyhow::Result<Self> {
         let clock: SharedClock = Arc::new(SystemClock);
         let Opened { store, held, policy } = open_store(config, &clock, wishes.reach).await?;
-        meaning::unchanged(config, store.as_ref())?;
         let store: Arc<dyn Store> = match wishes.reach {
             Reach::Everything => store,
             Reach::Pretend | Reach::Look => Arc::new(DryRun::over(store)),
         };
-        meaning::remember(config, store.as_ref())?;
-        wishes.chronicle.watch(Arc::clone(&store));
+        wishes.chronicle.watch(&store);
         let line = line(config, &wishes, store.as_ref(), clock.now())?;
         let client = Arc::new(client(config, line, store.as_ref(), &clock, wishes.patience)?);
         let engine = Engine::open(EngineParts {
@@ -115,6 +115,7 @@ impl Assembly {
                 Reach::Look => inert_sinks(config),
             },
             streams: config.streams.clone(),
+            meanings: meanings(config),
             policy,
             marc: config.marc,
             zone: config.sierra.local_zone.clone(),
@@ -124,7 +125,8 @@ impl Assembly {
             observer: wishes.observer,
         })
         .await?;
-        Ok(Self { engine, client, store, held, started: clock.now(), stale_after: config.alerts.stale_after })
+        let (quota, stale_after) = (config.quota, config.alerts.stale_after);
+        Ok(Self { engine, client, store, held, quota, started: clock.now(), stale_after })
     }
 
     /// The lock of the state, when this process holds one.
@@ -172,6 +174,17 @@ impl Vitals for Assembly {
     fn token(&self) -> TokenStatus {
         self.client.token_status()
     }
+
+    fn seconds_for(&self, calls: u64) -> Option<f64> {
+        forecast::of(&self.client, &self.quota, calls, forecast::SECONDS_PER_CALL).eta_seconds
+    }
+}
+
+/// What the events of each stream mean: a hash of its settings, as hexadecimal digits.
+fn meanings(config: &Config) -> Meanings {
+    let hex = |bytes: [u8; 16]| bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    let streams = config.streams.iter().map(|settings| settings.stream);
+    streams.map(|stream| (stream, hex(config.settings_hash(stream).bytes()))).collect()
 }
 
 /// Keeps breaker, quota and latch of `client` for the next process.

@@ -83,7 +83,7 @@ pub async fn breaker(config: &Config, order: BreakerOrder, operator: &Operator) 
     };
     let at = clock.now();
     let wishes = Wishes::usual();
-    wishes.chronicle.watch(Arc::clone(&store));
+    wishes.chronicle.watch(&store);
     let line = assembly::line(config, &wishes, store.as_ref(), at)?;
     let lift = || {
         let was_closed = store.snapshot(Snapshot::Latch)?.is_some_and(|latch| !latch.is_empty());

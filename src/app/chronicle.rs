@@ -1,6 +1,6 @@
 //! What becomes of the things that the engine and the breaker tell: log lines and counters.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 
 use tokio::runtime::{Handle, RuntimeFlavor};
 
@@ -12,20 +12,20 @@ use crate::telemetry::metric::{self, RecordResult};
 /// Logs each thing once, at the level at which somebody should hear of it, and counts records.
 #[derive(Default)]
 pub(super) struct Chronicle {
-    /// Where the queue is, once it is open.
-    store: OnceLock<Arc<dyn Store>>,
+    /// Where the queue is, once it is open. Whoever tells of the past must not hold the state open.
+    store: OnceLock<Weak<dyn Store>>,
 }
 
 impl Chronicle {
     /// Lets the alert of an outage say how much is queued in `store`.
-    pub(super) fn watch(&self, store: Arc<dyn Store>) {
+    pub(super) fn watch(&self, store: &Arc<dyn Store>) {
         // Only the first is kept, as there is only one.
-        drop(self.store.set(store));
+        drop(self.store.set(Arc::downgrade(store)));
     }
 
     /// Changes that wait in the durable queue. The store may be writing: the runtime is told that this takes a moment.
     fn queued(&self) -> Option<u64> {
-        let store = self.store.get()?;
+        let store = self.store.get()?.upgrade()?;
         let read = || store.outbox_usage().ok().map(|usage| usage.entries);
         match Handle::try_current().map(|runtime| runtime.runtime_flavor()) {
             Ok(RuntimeFlavor::MultiThread) => tokio::task::block_in_place(read),
@@ -132,7 +132,8 @@ impl Observer for Chronicle {
                 tracing::error!(
                     event = "sink_detached",
                     sink,
-                    "lost its place because its backlog filled the outbox; it must be loaded again"
+                    "lost its place because its backlog filled the outbox: load it again with `sierra-sync backfill \
+                     <stream> --sink {sink} --force`, for each stream that it takes"
                 );
             }
             Event::TaskPanicked { task, restarts } => {
@@ -152,6 +153,25 @@ impl Observer for Chronicle {
                     "no longer holds what it had confirmed, and gets nothing until it is loaded again; \
                      `sierra-sync status` tells how"
                 );
+            }
+            Event::BackfillMoved { stream, id, progress } => {
+                tracing::debug!(event = "backfill_moved", %stream, id, done = progress.done, total = progress.total, "went on");
+            }
+            Event::NotFound { stream, count } => {
+                tracing::warn!(
+                    event = "records_not_found", %stream, count,
+                    "Sierra knows nothing of {count} records that were asked for by number; nothing was concluded from it"
+                );
+            }
+            Event::MeaningChanged { stream } => {
+                tracing::warn!(
+                    event = "meaning_changed", %stream,
+                    "the settings that shape the events of {stream} changed (fields, locations, hash_ignore, [privacy], \
+                     [marc]): all of {stream} is read and emitted again, beside what changes meanwhile"
+                );
+            }
+            Event::SinkLoaded { sink, stream } => {
+                tracing::info!(event = "sink_loaded", sink, %stream, "loaded with all of {stream}");
             }
         }
     }

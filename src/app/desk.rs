@@ -7,6 +7,7 @@ use std::sync::Arc;
 use anyhow::Context;
 use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
+use tokio::sync::RwLock;
 use tokio_util::sync::CancellationToken;
 
 use crate::cli::exit::Exit;
@@ -20,6 +21,7 @@ use crate::sync::ports::StoreErrorKind;
 
 use super::actions::{self, Operator};
 use super::assembly::{Assembly, Reach, Wishes};
+use super::backfill::BackfillQuestion;
 use super::breaker::{self, BreakerOrder};
 use super::quarantine::{self, QuarantineQuestion};
 use super::queue::{self, QueueQuestion};
@@ -53,6 +55,8 @@ pub(super) enum Question {
         /// Whether long waits for quota are sat out.
         wait: bool,
     },
+    /// Records to be read once more. Whoever opens the state does that without asking.
+    Backfill(BackfillQuestion),
 }
 
 impl Question {
@@ -62,7 +66,7 @@ impl Question {
             Self::Status | Self::BreakerHistory => Reach::Look,
             Self::Queue(question) => question.reach(),
             Self::Quarantine(question) => question.reach(),
-            Self::Breaker { .. } | Self::Recover { .. } => Reach::Everything,
+            Self::Breaker { .. } | Self::Recover { .. } | Self::Backfill(_) => Reach::Everything,
         }
     }
 }
@@ -74,14 +78,13 @@ impl Question {
 pub(super) async fn ask(
     config: &Config,
     question: &Question,
-    mut hear: impl FnMut(Line) -> io::Result<()>,
+    hear: impl FnMut(Line) -> io::Result<()>,
 ) -> anyhow::Result<Exit> {
     let held = match Assembly::open(config, Wishes { reach: question.reach(), ..Wishes::usual() }).await {
         Ok(assembly) => return answer_here(&assembly, question, hear).await,
-        Err(error) if is_held(&error) => error,
-        Err(error) => return Err(error),
+        Err(error) => error,
     };
-    ask_the_holder(config, question, held, &mut hear).await
+    ask_the_holder(config, question, held, hear).await
 }
 
 /// Asks the process that holds the state, and reads the document that it answers with; what it says besides is logged.
@@ -114,12 +117,19 @@ pub(super) async fn hand_over<T: serde::de::DeserializeOwned>(
         .context("failed to read what the process that holds the state says; use the same version of sierra-sync")
 }
 
-async fn ask_the_holder(
+/// Asks the process that holds the state. `held` is why the state could not be opened: another reason is handed back.
+///
+/// # Errors
+/// That reason, also when the holder does not answer.
+pub(super) async fn ask_the_holder(
     config: &Config,
     question: &Question,
     held: anyhow::Error,
     mut hear: impl FnMut(Line) -> io::Result<()>,
 ) -> anyhow::Result<Exit> {
+    if !is_held(&held) {
+        return Err(held);
+    }
     let state = &config.store.path;
     let socket = Holder::of(state).and_then(|holder| holder.socket);
     let text = serde_json::to_string(question)?;
@@ -220,6 +230,11 @@ async fn answer(assembly: &Assembly, serving: bool, question: &Question, reply: 
             reply.data(serde_json::to_string(&report)?).await;
             Ok(Exit::of_code(report.exit).unwrap_or(Exit::Unavailable))
         }
+        Question::Backfill(question) => {
+            let (data, exit) = question.answer(assembly, serving, &CancellationToken::new()).await?;
+            reply.data(data).await;
+            Ok(exit)
+        }
     }
 }
 
@@ -227,6 +242,25 @@ async fn answer(assembly: &Assembly, serving: bool, question: &Question, reply: 
 struct FrontDesk {
     assembly: Arc<Assembly>,
     serving: bool,
+    shutdown: CancellationToken,
+    /// Held by whatever goes on when nobody listens any more.
+    at_work: Arc<RwLock<()>>,
+}
+
+impl FrontDesk {
+    /// Answers about a backfill, which goes on when whoever asked has gone away.
+    async fn backfill(&self, question: BackfillQuestion, reply: &Reply) -> anyhow::Result<Exit> {
+        let (assembly, serving, cancel) = (Arc::clone(&self.assembly), self.serving, self.shutdown.clone());
+        let at_work = Arc::clone(&self.at_work).read_owned().await;
+        let task = tokio::spawn(async move {
+            let answered = question.answer(&assembly, serving, &cancel).await;
+            drop((assembly, at_work));
+            answered
+        });
+        let (data, exit) = task.await.context("the backfill met a defect; please report the place logged before")??;
+        reply.data(data).await;
+        Ok(exit)
+    }
 }
 
 impl Desk for FrontDesk {
@@ -241,7 +275,11 @@ impl Desk for FrontDesk {
                 reply.talk(sentence).await;
                 return Exit::Usage.code();
             };
-            match answer(&self.assembly, self.serving, &question, reply).await {
+            let answered = match question {
+                Question::Backfill(question) => self.backfill(question, reply).await,
+                question => answer(&self.assembly, self.serving, &question, reply).await,
+            };
+            match answered {
                 Ok(exit) => exit.code(),
                 Err(error) => {
                     reply.talk(format!("{error:#}")).await;
@@ -257,6 +295,7 @@ impl Desk for FrontDesk {
 pub(super) struct OpenDesk {
     shutdown: CancellationToken,
     serving: tokio::task::JoinHandle<()>,
+    at_work: Arc<RwLock<()>>,
 }
 
 impl OpenDesk {
@@ -280,14 +319,21 @@ impl OpenDesk {
             }
         };
         let shutdown = CancellationToken::new();
-        let desk = Arc::new(FrontDesk { assembly: Arc::clone(assembly), serving });
-        Some(Self { serving: tokio::spawn(socket.serve(desk, shutdown.clone())), shutdown })
+        let at_work = Arc::new(RwLock::new(()));
+        let desk = Arc::new(FrontDesk {
+            assembly: Arc::clone(assembly),
+            serving,
+            shutdown: shutdown.clone(),
+            at_work: Arc::clone(&at_work),
+        });
+        Some(Self { serving: tokio::spawn(socket.serve(desk, shutdown.clone())), shutdown, at_work })
     }
 
     /// Answers nobody any more. Returns once nothing holds the assembly.
     pub(super) async fn close(self) {
         self.shutdown.cancel();
         drop(self.serving.await);
+        drop(self.at_work.write().await);
     }
 }
 

@@ -4,13 +4,14 @@
 
 mod actions;
 mod assembly;
+mod backfill;
 mod breaker;
 mod check;
 mod chronicle;
 mod demo;
 mod desk;
+mod forecast;
 mod gauges;
-mod meaning;
 mod observatory;
 mod pass;
 mod progress;
@@ -22,10 +23,12 @@ mod status;
 mod systemd;
 
 pub use actions::{Action, Operator};
+pub use backfill::{BackfillView, Backfilled, Shown, backfill, plan_backfill};
 pub use breaker::{BreakerOrder, BreakerReport, breaker, breaker_history};
 pub use check::ground;
 pub use demo::{DemoPlan, DemoReport, demo};
 pub use desk::{compact, quarantine, queue};
+pub use forecast::Forecast;
 pub use pass::sync;
 pub use quarantine::{QuarantineLine, QuarantineQuestion};
 pub use queue::{DrainReport, QueueEntry, QueueFilter, QueueQuestion, SinkLeft, VerifiedTree, VerifyReport};

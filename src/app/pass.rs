@@ -35,6 +35,16 @@ pub async fn sync(config: Config, args: &SyncArgs) -> anyhow::Result<PassSummary
     let summary = assembly.engine.sync_once(&options, &cancel).await;
     listener.abort();
     let mut summary = summary?;
+    close(&assembly, &mut summary).await;
+    assembly.keep_vitals()?;
+    if let Some(desk) = desk {
+        desk.close().await;
+    }
+    Ok(summary)
+}
+
+/// Closes the sinks; one that fails is told in `summary`.
+pub(super) async fn close(assembly: &Assembly, summary: &mut PassSummary) {
     for (name, error) in assembly.engine.close().await {
         tracing::error!(event = "sink_close_failed", sink = name, hint = error.hint, "failed to {error}");
         summary.ok = false;
@@ -42,11 +52,6 @@ pub async fn sync(config: Config, args: &SyncArgs) -> anyhow::Result<PassSummary
             summary.exit = 69;
         }
     }
-    assembly.keep_vitals()?;
-    if let Some(desk) = desk {
-        desk.close().await;
-    }
-    Ok(summary)
 }
 
 /// Waits for SIGTERM or SIGINT. A handler that cannot be installed never answers: the signal then ends the process,

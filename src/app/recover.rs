@@ -86,7 +86,7 @@ pub async fn recover(config: &Config, operator: &Operator, wait: bool) -> anyhow
         Err(error) => return Err(error),
     };
     let wishes = Wishes { patience: if wait { Patience::endless() } else { Patience::default() }, ..Wishes::usual() };
-    wishes.chronicle.watch(Arc::clone(&store));
+    wishes.chronicle.watch(&store);
     let line = assembly::line(config, &wishes, store.as_ref(), clock.now())?;
     let client = assembly::client(config, line, store.as_ref(), &clock, wishes.patience)?;
     Ok(carry_out(&client, store.as_ref(), streams, operator, wait, asked_to_stop()).await?)

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::cli::{
-    breaker, check, completions, convert, demo, init, man, quarantine, queue, recover, run, schema, simulate, status,
-    sync,
+    backfill, breaker, check, completions, convert, demo, init, man, quarantine, queue, recover, run, schema, simulate,
+    status, sync,
 };
 use crate::telemetry::{LogFormat, LogLevel};
 
@@ -58,6 +58,8 @@ pub enum Command {
     Sync(sync::SyncArgs),
     /// Follows Sierra and delivers as changes come, until it is stopped
     Run(run::RunArgs),
+    /// Reads records once more: a range, a list, a time, a place, or a whole stream
+    Backfill(backfill::BackfillArgs),
     /// Shows how fresh everything is, and what to do if it is not
     Status(status::StatusArgs),
     /// Shows, checks and delivers what waits in the durable queue

@@ -10,8 +10,8 @@ use clap::{CommandFactory, FromArgMatches};
 use crate::cli::args::{Arguments, Command, Format, Global};
 use crate::cli::exit::{Exit, Refused};
 use crate::cli::{
-    breaker, check, completions, convert, demo, init, man, quarantine, queue, recover, run as service, schema,
-    simulate, status, sync, terminal, unbuilt,
+    backfill, breaker, check, completions, convert, demo, init, man, quarantine, queue, recover, run as service,
+    schema, simulate, status, sync, terminal, unbuilt,
 };
 use crate::clock::{Clock, SystemClock};
 use crate::config::{self, Config, Environment, Problems, Warning};
@@ -104,6 +104,7 @@ fn run(arguments: Arguments) -> anyhow::Result<Exit> {
         Command::Check(args) => block_on(check::run(args, global)),
         Command::Sync(args) => block_on(sync::run(args, global)),
         Command::Run(args) => block_on(service::run(args, global)),
+        Command::Backfill(args) => block_on(backfill::run(args, global)),
         Command::Queue(args) => block_on(queue::run(args, global)),
         Command::Quarantine(args) => block_on(quarantine::run(args, global)),
         Command::Status(args) => block_on(status::run(args, global)),

@@ -88,6 +88,9 @@ impl Exit {
         if cause.is::<Problems>() || cause.is::<Refused>() || cause.is::<OpsError>() {
             return Some(Self::Usage);
         }
+        if let Some(declined) = cause.downcast_ref::<Declined>() {
+            return Some(declined.exit);
+        }
         if let Some(error) = cause.downcast_ref::<StoreError>() {
             return Some(match error.kind {
                 StoreErrorKind::Held { .. } => Self::TryLater,
@@ -117,6 +120,16 @@ impl From<Exit> for ExitCode {
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct Refused(pub String);
+
+/// The process that holds the state would not do it, and said why.
+#[derive(Debug, thiserror::Error)]
+#[error("{sentence}")]
+pub struct Declined {
+    /// What it said.
+    pub sentence: String,
+    /// How it would have ended.
+    pub exit: Exit,
+}
 
 #[cfg(test)]
 mod tests {

@@ -5,6 +5,7 @@
 
 mod answer;
 pub mod args;
+pub mod backfill;
 pub mod breaker;
 pub mod check;
 pub mod completions;

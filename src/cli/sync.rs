@@ -9,7 +9,7 @@ use crate::cli::{dispatch, terminal};
 use crate::record::Stream;
 use crate::sync::report::PassSummary;
 
-pub(super) mod page;
+pub(in crate::cli) mod page;
 
 /// What `sync` takes.
 #[derive(Debug, Clone, Default, Args)]

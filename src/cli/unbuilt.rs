@@ -19,7 +19,6 @@ pub struct UnbuiltCommand {
 
 /// Every row.
 pub const UNBUILT_COMMANDS: &[UnbuiltCommand] = &[
-    UnbuiltCommand { name: "backfill", instead: "the first `sierra-sync sync` of a stream loads all of it" },
     UnbuiltCommand { name: "reconcile", instead: "`sierra-sync sync` follows changes and deletions" },
     UnbuiltCommand { name: "cursor", instead: "`sierra-sync status` shows where each stream is" },
 ];

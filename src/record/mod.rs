@@ -12,6 +12,7 @@ pub mod item;
 pub mod kind;
 pub mod number;
 pub mod patron;
+pub mod spelling;
 
 pub use bib::Bib;
 pub use canonical::Canonicalizer;
@@ -22,3 +23,4 @@ pub use item::Item;
 pub use kind::Stream;
 pub use number::{RecordNumber, RecordNumberError};
 pub use patron::RawPatron;
+pub use spelling::{SpellingError, spelled};

@@ -36,7 +36,9 @@ use crate::resilience::line::Line;
 use crate::resilience::quota::{Class, Patience};
 use crate::resilience::retry::{CallContext, Ended, Ending, Tally};
 use crate::resilience::taxonomy::Decision;
-use crate::sync::ports::{Answer, CallClass, Page, PageQuery, Pulse, Source, SourceError, SourceErrorKind, Traffic};
+use crate::sync::ports::{
+    Answer, CallClass, MarcExport, MarcQuery, Page, PageQuery, Pulse, Source, SourceError, SourceErrorKind, Traffic,
+};
 
 /// Everything the client is put together from.
 pub struct ClientParts<'a> {
@@ -138,6 +140,10 @@ impl Source for SierraClient {
     fn page<'a>(&'a self, query: &'a PageQuery) -> BoxFuture<'a, Result<Answer, SourceError>> {
         Box::pin(self.inner.page(query))
     }
+
+    fn marc<'a>(&'a self, query: &'a MarcQuery) -> BoxFuture<'a, Result<MarcExport, SourceError>> {
+        Box::pin(self.inner.export(query))
+    }
 }
 
 impl std::fmt::Debug for SierraClient {
@@ -225,24 +231,24 @@ impl Inner {
         answers
     }
 
-    fn session(&self, endpoint: Endpoint) -> Session<'_> {
+    pub(super) fn session(&self, endpoint: Endpoint) -> Session<'_> {
         Session::new(&self.auth, &self.exchange, endpoint, Way::Line(&self.line, self.patience))
     }
 
-    fn context(&self, class: Class, session: &Session<'_>) -> CallContext {
+    pub(super) fn context(&self, class: Class, session: &Session<'_>) -> CallContext {
         let id = Arc::clone(&session.correlation_id);
         CallContext { patience: self.patience, ..CallContext::sierra(session.endpoint, class, id) }
     }
 
     /// What a call cost, with what background refreshes have cost since the last one.
-    fn account(&self, session: &Session<'_>, tally: Tally) -> Traffic {
+    pub(super) fn account(&self, session: &Session<'_>, tally: Tally) -> Traffic {
         let mut traffic = session.traffic(tally);
         traffic += self.auth.take_unattributed();
         self.quota_waits.add(traffic.quota_wait);
         traffic
     }
 
-    fn failed(
+    pub(super) fn failed(
         &self,
         session: &Session<'_>,
         mut ended: Ended<AttemptError>,
@@ -295,7 +301,7 @@ fn surroundings<'a>(
     }
 }
 
-fn class_of(class: CallClass) -> Class {
+pub(super) fn class_of(class: CallClass) -> Class {
     match class {
         CallClass::Incremental => Class::Incremental,
         CallClass::Paced => Class::Paced,

@@ -49,6 +49,15 @@ pub enum InvalidBody {
     /// `entries` is not an array.
     #[error("the entries are not a list")]
     EntriesNotAList,
+    /// An answer of the export that names no file of ours.
+    #[error("the object names no export file")]
+    NoFile,
+    /// An export file that does not begin with the length of a record.
+    #[error("the body is not MARC")]
+    NotMarc,
+    /// An export file with fewer records than were exported, or with a last one that is cut short.
+    #[error("the file holds fewer records than were exported")]
+    MissingRecords,
     /// An answer of the token endpoint without `access_token`.
     #[error("the body holds no access token")]
     NoToken,

@@ -61,10 +61,22 @@ pub(super) struct Received {
 impl Exchange {
     /// Writes a GET of `path` below the base, presenting `token`.
     pub(super) fn get(&self, path: &str, token: Option<&Token>) -> http::Request<Bytes> {
-        let mut request = http::Request::new(Bytes::new());
-        *request.uri_mut() = self.base.join(path);
         // Without it Sierra may answer in a textual form of its own (sierra-api.md §5.3).
-        request.headers_mut().insert(header::ACCEPT, HeaderValue::from_static("application/json"));
+        self.request(http::Method::GET, path, "application/json", token)
+    }
+
+    /// Writes a request of any kind for `path` below the base, presenting `token`.
+    pub(super) fn request(
+        &self,
+        method: http::Method,
+        path: &str,
+        accept: &'static str,
+        token: Option<&Token>,
+    ) -> http::Request<Bytes> {
+        let mut request = http::Request::new(Bytes::new());
+        *request.method_mut() = method;
+        *request.uri_mut() = self.base.join(path);
+        request.headers_mut().insert(header::ACCEPT, HeaderValue::from_static(accept));
         if let Some(token) = token
             && let Ok(mut value) = HeaderValue::from_str(&format!("Bearer {}", token.value.expose()))
         {

@@ -13,6 +13,8 @@ mod decode;
 mod envelope;
 mod error;
 mod exchange;
+mod export;
+mod export_file;
 mod fields;
 mod health;
 mod http_transport;

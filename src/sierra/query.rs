@@ -40,6 +40,11 @@ impl FieldLists {
             (FieldSet::Configured, _) => {
                 return self.0.get(&stream).cloned().unwrap_or_else(|| complete(stream, &["default".to_owned()]));
             }
+            (FieldSet::BesideMarc, _) => {
+                let whole = self.list(stream, FieldSet::Configured);
+                let names = whole.split(',').filter(|name| !matches!(*name, "varFields" | "marc"));
+                return names.collect::<Vec<_>>().join(",");
+            }
             (FieldSet::Identity, Stream::Items) => &["id", "updatedDate", "suppressed", "deleted", "bibIds"],
             (FieldSet::Identity, _) => &["id", "updatedDate", "suppressed", "deleted"],
             (FieldSet::Tombstones, _) => &["id", "deletedDate", "deleted"],
@@ -292,6 +297,10 @@ mod tests {
         assert_eq!(
             fields(Stream::Patrons, FieldSet::Configured),
             "default,id,updatedDate,createdDate,deletedDate,deleted,suppressed"
+        );
+        assert_eq!(
+            fields(Stream::Bibs, FieldSet::BesideMarc),
+            "default,fixedFields,id,updatedDate,createdDate,deletedDate,deleted,suppressed,locations"
         );
         assert_eq!(fields(Stream::Items, FieldSet::Identity), "id,updatedDate,suppressed,deleted,bibIds");
         assert_eq!(fields(Stream::Bibs, FieldSet::Identity), "id,updatedDate,suppressed,deleted");

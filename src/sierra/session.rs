@@ -69,6 +69,19 @@ impl<'a> Session<'a> {
         self.exchange.send(request, manner).await
     }
 
+    /// Sends a request of any kind for `path` once.
+    pub(super) async fn send(
+        &mut self,
+        method: http::Method,
+        path: &str,
+        accept: &'static str,
+        manner: Manner<'_>,
+    ) -> Received {
+        self.sends += 1;
+        let request = self.exchange.request(method, path, accept, self.token.as_ref());
+        self.exchange.send(request, manner).await
+    }
+
     /// The answer held a value: Sierra took the token.
     pub(super) fn good<T>(&self, received: &Received, manner: Manner<'_>, value: T) -> Answer<T, AttemptError> {
         self.accepted();

@@ -17,12 +17,16 @@ pub mod pass;
 mod refetch;
 mod replay;
 mod rows;
+mod scrutiny;
 pub mod tally;
 pub mod tripwire;
 mod walk;
 
 pub use lane::Lane;
 pub(in crate::sync) use quarantine::fingerprint;
+pub(in crate::sync) use refetch::Manner;
+pub(in crate::sync) use scrutiny::{Known, Scrutiny, number_of, put_in_order};
+pub(in crate::sync) use walk::{Question, behind, is_only_later};
 
 /// The reason of a bib that came without MARC (BR-048).
 pub const NO_MARC: &str = "no-marc: the entry has no varFields, also when asked for again";

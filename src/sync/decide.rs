@@ -91,20 +91,28 @@ pub struct Decision {
     pub verdict: Verdict,
     /// The state and request numbers to remember; `None` leaves what is remembered as it is.
     pub remember: Option<(RememberedState, RequestNumber, RequestNumber)>,
+    /// An upsert that says nothing new and is emitted only because [`Rules::emit_unchanged`] asks for it. Whoever loads
+    /// one sink tells that sink alone of it, and everybody of all else.
+    pub is_forced: bool,
 }
 
 /// Decides what `reading` means, given what is `remembered` of its record.
 #[must_use]
 pub fn decide(remembered: Option<&Remembered>, reading: &Reading, rules: Rules) -> Decision {
-    if remembered.is_some_and(|known| is_stale(known, reading, rules)) {
-        return Decision { verdict: Verdict::Stale, remember: None };
+    if let Some(known) = remembered.filter(|known| is_stale(known, reading, rules)) {
+        // Another pass read the same version while this reading was on its way, and may not have emitted it: saying it
+        // again is what was asked for, and there is nothing older in it.
+        let is_forced = rules.emit_unchanged && is_the_same_version(known, reading);
+        let verdict = if is_forced { Verdict::Upsert } else { Verdict::Stale };
+        return Decision { verdict, remember: None, is_forced };
     }
     let known = remembered.map(|known| known.state);
     match reading.seen {
         Seen::Live { updated, hash, suppressed, in_scope } => {
             let state = RememberedState::Live { updated, hash, suppressed, filtered: !in_scope };
             let verdict = if in_scope { live(known, hash, rules) } else { out_of_scope(known, rules) };
-            Decision { verdict, remember: Some((state, reading.sent, reading.answered)) }
+            let is_forced = verdict == Verdict::Upsert && live(known, hash, Rules::default()) == Verdict::Unchanged;
+            Decision { verdict, remember: Some((state, reading.sent, reading.answered)), is_forced }
         }
         Seen::Tombstone { deleted_on } => {
             let verdict = tombstone(known, rules);
@@ -122,8 +130,19 @@ pub fn decide(remembered: Option<&Remembered>, reading: &Reading, rules: Rules) 
                 _ => (reading.sent, reading.answered),
             };
             let state = RememberedState::Tombstone { deleted_on, emitted };
-            Decision { verdict, remember: Some((state, sent, answered)) }
+            Decision { verdict, remember: Some((state, sent, answered)), is_forced: false }
         }
+    }
+}
+
+/// Whether a stale reading holds what is remembered, stamp and content, and was only sent earlier.
+fn is_the_same_version(known: &Remembered, reading: &Reading) -> bool {
+    match (known.state, reading.seen) {
+        (
+            RememberedState::Live { updated: stored, hash: known, filtered: false, .. },
+            Seen::Live { updated: read, hash, in_scope: true, .. },
+        ) => stored == read && known == hash,
+        _ => false,
     }
 }
 
@@ -345,6 +364,31 @@ mod tests {
         let stored = read(10, 11, live_seen(Some(SAME), 1));
         assert_eq!(replay(force, &[stored, read(20, 21, live_seen(Some(SAME), 1))]).0[1], Verdict::Upsert);
         assert_eq!(replay(force, &[stored, read(20, 21, live_seen(Some(OLD), 1))]).0[1], Verdict::Stale);
+    }
+
+    /// A reload beside the live stream: whoever reads second emits nothing, so whoever reads first must.
+    #[test]
+    fn force_emits_a_version_that_another_pass_read_meanwhile() {
+        let force = Rules { emit_unchanged: true, ..Rules::default() };
+        let known = replay(Rules::default(), &[read(10, 11, live_seen(Some(SAME), 1))]).1.expect("remembered");
+        let judge = |seen: Seen, rules: Rules| decide(Some(&known), &read(5, 12, seen), rules);
+        let again = judge(live_seen(Some(SAME), 1), force);
+        assert_eq!((again.verdict, again.remember, again.is_forced), (Verdict::Upsert, None, true));
+        assert_eq!(judge(live_seen(Some(SAME), 1), Rules::default()).verdict, Verdict::Stale);
+        assert_eq!(judge(live_seen(Some(SAME), 2), force).verdict, Verdict::Stale);
+        assert_eq!(judge(live_seen(Some(OLD), 1), force).verdict, Verdict::Stale);
+    }
+
+    #[test]
+    fn only_what_says_nothing_new_is_forced() {
+        let force = Rules { emit_unchanged: true, ..Rules::default() };
+        let known = replay(Rules::default(), &[read(10, 11, live_seen(Some(SAME), 1))]).1.expect("remembered");
+        let is_forced =
+            |remembered: Option<&Remembered>, seen: Seen| decide(remembered, &read(20, 21, seen), force).is_forced;
+        assert!(is_forced(Some(&known), live_seen(Some(NEW), 1)));
+        assert!(!is_forced(Some(&known), live_seen(Some(NEW), 2)));
+        assert!(!is_forced(Some(&known), gone()));
+        assert!(!is_forced(None, live_seen(Some(NEW), 1)));
     }
 
     #[test]

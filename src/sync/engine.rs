@@ -3,6 +3,7 @@
 //! Every task is in a `JoinSet` here and answers to one cancellation token. A stream that fails does not stop the
 //! others; a store that fails stops everything, since nothing may go on that cannot be remembered.
 
+mod backfill;
 mod drain;
 mod follow;
 mod open;
@@ -20,8 +21,10 @@ use jiff::tz::TimeZone;
 pub use self::status::{StatusInputs, Vitals};
 pub use self::sync_once::SyncOptions;
 
+use super::backfill::Book;
 use super::capture::Lane;
 use super::deliver::SinkLane;
+use super::meaning::Meanings;
 use super::observer::SharedObserver;
 use super::ports::{Sink, Source, Store, StoreError};
 use super::positions::{Limits, Positions};
@@ -45,6 +48,8 @@ pub struct EngineParts {
     pub sinks: Vec<(RouteSettings, Box<dyn Sink>)>,
     /// What is followed, each stream at most once.
     pub streams: Vec<StreamSettings>,
+    /// What the events of each stream mean under these settings.
+    pub meanings: Meanings,
     /// What may leave this program about people.
     pub policy: Arc<Policy>,
     /// How MARC is made.
@@ -72,6 +77,7 @@ pub struct Engine {
     seed: RootSeed,
     observer: SharedObserver,
     board: Arc<Board>,
+    book: Arc<Book>,
 }
 
 /// Why an engine cannot be opened.
@@ -87,6 +93,12 @@ pub enum EngineError {
         setting: String,
         /// What to write instead.
         instead: &'static str,
+    },
+    /// The stream is not followed.
+    #[error("[streams.{stream}] is not configured")]
+    UnknownStream {
+        /// What was asked for.
+        stream: Stream,
     },
     /// There is no such sink.
     #[error("no sink is called {name:?}; configured are: {configured}")]

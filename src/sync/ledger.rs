@@ -10,7 +10,7 @@ use jiff::civil::Date;
 use serde::{Deserialize, Serialize};
 
 use crate::record::{RecordNumber, Stream};
-use crate::sync::Window;
+use crate::sync::{Store, StoreError, Window};
 
 /// One row of the ledger. Rows are updated in the same commit as the changes they account for (CUR-2).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -98,6 +98,17 @@ pub enum RowState {
     Failed,
     /// All of it is committed.
     Done,
+}
+
+/// The rows of a stream's own passes. Those of backfills are looked at by `backfill` alone: what one of them still owes
+/// is no gap of the stream.
+///
+/// # Errors
+/// On any storage error.
+pub fn own_rows(store: &dyn Store, stream: Stream) -> Result<Vec<LedgerRow>, StoreError> {
+    let mut rows = store.ledger(stream)?;
+    rows.retain(|row| row.pass != Pass::Backfill);
+    Ok(rows)
 }
 
 impl LedgerRow {

@@ -3,6 +3,7 @@
 //! `sync` does not know HTTP, sled or SQL: it owns the traits [`Source`], [`Store`] and [`Sink`], and the adapters
 //! implement them.
 
+pub mod backfill;
 pub mod backpressure;
 pub mod capture;
 pub mod change;
@@ -15,6 +16,7 @@ pub mod exit;
 pub mod fullness;
 pub mod invariant;
 pub mod ledger;
+pub mod meaning;
 pub mod observer;
 pub mod ports;
 pub mod positions;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 
+use super::backfill::Progress;
 use super::capture::tally::EntryTally;
 use super::report::summary::{ErrorReport, StreamOutcome};
 use super::{Pass, Seq};
@@ -198,5 +199,33 @@ pub enum Event {
         sink: String,
         /// What is gone, as the end of a sentence.
         missing: String,
+    },
+    /// A backfill begins, goes on, or has come to the end of a range.
+    BackfillMoved {
+        /// The stream.
+        stream: Stream,
+        /// Its id.
+        id: String,
+        /// How far it is.
+        progress: Progress,
+    },
+    /// Record numbers that a backfill asked for by list, and of which Sierra knows nothing.
+    NotFound {
+        /// The stream.
+        stream: Stream,
+        /// How many.
+        count: u64,
+    },
+    /// The settings that shape a stream's events changed: it is loaded again beside the live stream.
+    MeaningChanged {
+        /// The stream.
+        stream: Stream,
+    },
+    /// A sink has been loaded with a stream: all of it waits in the outbox or is delivered.
+    SinkLoaded {
+        /// The sink.
+        sink: String,
+        /// The stream.
+        stream: Stream,
     },
 }

@@ -6,8 +6,8 @@ pub mod store;
 
 pub use sink::{Held, Holding, Sink, SinkError};
 pub use source::{
-    Answer, BadEntry, CallClass, FieldSet, Page, PageFilter, PageQuery, Pulse, Source, SourceError, SourceErrorKind,
-    Traffic,
+    Answer, BadEntry, CallClass, FieldSet, MarcExport, MarcQuery, Page, PageFilter, PageQuery, Pulse, Source,
+    SourceError, SourceErrorKind, Traffic,
 };
 pub use store::{
     NewChange, OutboxEntry, OutboxUsage, QuarantineEntry, QuarantineKey, QuarantineState, SinkPosition, Slice,

@@ -69,6 +69,15 @@ pub struct SinkNote {
     /// It once held changes up to here that this store never issued, and a rebuild was begun for that.
     #[serde(default)]
     pub ahead: Option<Seq>,
+    /// The streams that it must be loaded with before it holds everything again.
+    #[serde(default)]
+    pub unloaded: BTreeSet<Stream>,
+    /// By stream: the load is with the sink, and `published` counts again, once everything up to here is confirmed.
+    #[serde(default)]
+    pub loaded_at: BTreeMap<Stream, Seq>,
+    /// Where its place was fixed when the load that it needs began.
+    #[serde(default)]
+    pub fixed_at: Seq,
 }
 
 /// What is wrong with a sink.
@@ -91,9 +100,17 @@ pub struct SinkPlace {
     pub note: SinkNote,
 }
 
+impl SinkPlace {
+    /// Whether it lacks what only a load can bring.
+    #[must_use]
+    pub fn needs_reload(&self) -> bool {
+        !self.position.attached || !self.note.unloaded.is_empty()
+    }
+}
+
 impl Positions {
     /// Takes the sinks of `routes` in: known ones keep their place, those no longer configured lose it, new ones begin
-    /// at the beginning. A sink that missed what is no longer in the outbox is detached until it is loaded again.
+    /// at the beginning. A sink that takes a stream since after its first load began must be loaded with it.
     ///
     /// # Errors
     /// On any storage error.
@@ -105,8 +122,7 @@ impl Positions {
         observer: SharedObserver,
     ) -> Result<Arc<Self>, StoreError> {
         let configured = routes.to_vec();
-        let now = clock.now();
-        let inner = store.call(move |store| Inner::open(store, &configured, now)).await?;
+        let inner = store.call(move |store| Inner::open(store, &configured)).await?;
         let routes = routes.iter().map(|route| (route.name.clone(), route.clone())).collect();
         Ok(Arc::new(Self { routes, limits, store, clock, observer, inner: Mutex::new(inner) }))
     }
@@ -295,6 +311,66 @@ impl Positions {
         inner.positions.get(sink).filter(|position| position.attached).map(|position| position.confirmed)
     }
 
+    /// Prepares the load of `sink` with `stream`. A sink without a place gets one at the end of the order as it now is,
+    /// and must then be loaded with everything it takes. Tells where its place was fixed; `None` when there is no such
+    /// sink.
+    ///
+    /// # Errors
+    /// On any storage error.
+    pub async fn begin_reload(&self, sink: &str, stream: Stream) -> Result<Option<Seq>, StoreError> {
+        let mut inner = self.inner.lock().await;
+        let Inner { positions, notes, .. } = &mut *inner;
+        let Some(position) = positions.get_mut(sink) else { return Ok(None) };
+        let note = notes.entry(sink.to_owned()).or_default();
+        if !position.attached {
+            let last = self.store.call(|store| store.last_seq()).await?;
+            (position.attached, position.confirmed) = (true, last);
+            note.unloaded = position.streams.iter().copied().collect();
+            note.loaded_at.clear();
+            note.published.clear();
+            note.fixed_at = last;
+        } else if !note.unloaded.insert(stream) {
+            return Ok(Some(note.fixed_at));
+        }
+        note.published.remove(&stream);
+        let fixed_at = note.fixed_at;
+        let moved: BTreeMap<_, _> = [(sink.to_owned(), position.clone())].into();
+        // What it lacks is noted before it counts as attached: a crash in between leaves it detached.
+        self.save_notes(&inner).await?;
+        self.store.call(move |store| store.set_sink_positions(&moved)).await?;
+        Ok(Some(fixed_at))
+    }
+
+    /// Notes that every live record and every deletion of `stream` is in the outbox for `sink`.
+    ///
+    /// # Errors
+    /// On any storage error.
+    pub async fn complete_reload(&self, sink: &str, stream: Stream) -> Result<(), StoreError> {
+        let mut inner = self.inner.lock().await;
+        let last = self.store.call(|store| store.last_seq()).await?;
+        if !inner.positions.get(sink).is_some_and(|position| position.attached) {
+            return Ok(());
+        }
+        let note = inner.notes.entry(sink.to_owned()).or_default();
+        note.unloaded.remove(&stream);
+        note.loaded_at.insert(stream, last);
+        if note.unloaded.is_empty() {
+            note.gaps.clear();
+        }
+        self.save_notes(&inner).await?;
+        self.publish(&mut inner).await
+    }
+
+    /// The attached sinks that are still to be loaded with `stream`.
+    pub async fn unloaded(&self, stream: Stream) -> Vec<String> {
+        let inner = self.inner.lock().await;
+        let waits = |name: &String| {
+            inner.notes.get(name).is_some_and(|note| note.unloaded.contains(&stream))
+                && inner.positions.get(name).is_some_and(|position| position.attached)
+        };
+        self.routes.keys().filter(|name| waits(name)).cloned().collect()
+    }
+
     fn holder(&self, name: &str, position: &SinkPosition) -> Option<Holder> {
         let route = self.routes.get(name)?;
         let (confirmed, is_behind) = (position.confirmed, position.pending > 0);
@@ -312,7 +388,10 @@ impl Positions {
 
     /// Takes the place of `sink` away; `gap` says why.
     async fn set_detached(&self, inner: &mut Inner, sink: &str, gap: Option<Gap>) -> Result<(), StoreError> {
-        inner.notes.entry(sink.to_owned()).or_default().gaps.extend(gap);
+        let streams: Vec<Stream> = inner.positions.get(sink).map(|at| at.streams.clone()).unwrap_or_default();
+        let note = inner.notes.entry(sink.to_owned()).or_default();
+        note.gaps.extend(gap);
+        note.unloaded.extend(streams);
         // The gap is noted before the backlog goes: a crash in between leaves a gap that is none, never the reverse.
         // What the sink held is forgotten last, else the cause would be.
         self.save_notes(inner).await?;
@@ -330,6 +409,10 @@ impl Positions {
         for (name, position) in inner.positions.iter().filter(|(_, position)| position.attached) {
             let note = inner.notes.entry(name.clone()).or_default();
             for stream in &position.streams {
+                let is_with_it = note.loaded_at.get(stream).is_none_or(|at| position.confirmed >= *at);
+                if note.unloaded.contains(stream) || !is_with_it {
+                    continue;
+                }
                 let Some(reached) = inner.marks.reached(*stream, position.confirmed) else { continue };
                 if note.published.get(stream).is_none_or(|before| *before < reached) {
                     note.published.insert(*stream, reached);
@@ -347,7 +430,7 @@ impl Positions {
 }
 
 impl Inner {
-    fn open(store: &dyn Store, routes: &[RouteSettings], now: Timestamp) -> Result<Self, StoreError> {
+    fn open(store: &dyn Store, routes: &[RouteSettings]) -> Result<Self, StoreError> {
         let mut inner = Self { notes: read_notes(store)?, ..Self::default() };
         let stored = store.sink_positions()?;
         for name in stored.keys().filter(|name| !routes.iter().any(|route| route.name == **name)) {
@@ -356,7 +439,7 @@ impl Inner {
         }
         let mut has_begun = BTreeMap::new();
         for stream in Stream::ALL {
-            let rows = store.ledger(stream)?;
+            let rows = ledger::own_rows(store, stream)?;
             has_begun.insert(stream, !rows.is_empty());
             if let Some(watermark) = ledger::coverage::coverage(&rows).watermark {
                 inner.marks.note(stream, watermark, store.last_seq()?);
@@ -370,10 +453,13 @@ impl Inner {
             };
             let mut position = before.cloned().unwrap_or(SinkPosition { attached: true, ..SinkPosition::default() });
             position.streams = route.streams.clone();
-            if let Some(late) = route.streams.iter().find(is_late).filter(|_| position.attached) {
-                position.attached = false;
-                let why = format!("it takes {late} since after the first load of that stream");
-                inner.notes.entry(route.name.clone()).or_default().gaps.push(gap(Timestamp::UNIX_EPOCH, now, &why));
+            let late: Vec<Stream> = route.streams.iter().filter(is_late).copied().collect();
+            let note = inner.notes.entry(route.name.clone()).or_default();
+            note.unloaded.retain(|stream| route.streams.contains(stream));
+            note.unloaded.extend(if position.attached { &late } else { &route.streams });
+            if before.is_none() && !late.is_empty() {
+                let last = store.last_seq()?;
+                (position.confirmed, note.fixed_at) = (last, last);
             }
             if !position.attached
                 && let Some(note) = inner.notes.get_mut(&route.name)

@@ -6,8 +6,8 @@ use crate::cli::sync::page::{failure, sink_state};
 use crate::cli::table::{aligned, counted, grouped, spoken_seconds};
 use crate::sync::report::StatusReport;
 use crate::sync::report::status::{
-    BreakerState, BreakerStatus, OverallState, QuotaState, QuotaStatus, SinkStatus, StoreState, StreamState,
-    StreamStatus, TokenState,
+    BackfillStatus, BreakerState, BreakerStatus, OverallState, QuotaState, QuotaStatus, SinkStatus, StoreState,
+    StreamState, StreamStatus, TokenState,
 };
 
 /// The whole page.
@@ -27,6 +27,12 @@ pub(super) fn of(report: &StatusReport) -> String {
         vec!["token".to_owned(), token(report)],
         vec!["outbox".to_owned(), outbox(report)],
     ]));
+    let backfills = report.streams.iter().filter_map(|(name, stream)| Some((name, stream.backfill.as_ref()?)));
+    let backfills: Vec<String> = backfills.map(|(name, backfill)| backfill_line(name, backfill, now)).collect();
+    if !backfills.is_empty() {
+        lines.push(String::new());
+        lines.extend(backfills);
+    }
     let troubles = troubles(report);
     if !troubles.is_empty() {
         lines.push(String::new());
@@ -56,8 +62,7 @@ fn stream_row(name: &str, stream: &StreamStatus, now: Timestamp) -> Vec<String> 
         StreamState::Suspended => "suspended",
         StreamState::Stopped => "stopped",
     };
-    let progress = stream.backfill.as_ref().and_then(|backfill| backfill.percent);
-    let state = progress.map_or_else(|| state.to_owned(), |percent| format!("{state} ({percent:.0} %)"));
+    let state = state.to_owned();
     vec![
         name.to_owned(),
         state,
@@ -67,6 +72,23 @@ fn stream_row(name: &str, stream: &StreamStatus, now: Timestamp) -> Vec<String> 
         grouped(stream.gaps.len() as u64),
         grouped(stream.quarantined),
     ]
+}
+
+/// How far a backfill is, and how it goes on if nobody works on it.
+fn backfill_line(name: &str, backfill: &BackfillStatus, now: Timestamp) -> String {
+    let BackfillStatus { id, done, total, percent, eta, calls_left, state } = backfill;
+    let far = match (total, percent) {
+        (Some(total), Some(percent)) => format!("{percent:.0} %, {} of {} records", grouped(*done), grouped(*total)),
+        _ => "of a length that is not known".to_owned(),
+    };
+    let calls = calls_left.map_or_else(String::new, |calls| format!(", {} left", counted(calls, "call", "calls")));
+    let eta = eta.map_or_else(String::new, |eta| format!(", ETA {}", until(eta, now)));
+    let state = match state.as_str() {
+        "waiting_quota" => "waits for quota; the same command goes on with it",
+        "parked" => "is parked; the same command goes on with it",
+        _ => "is under way",
+    };
+    format!("{name}: backfill {id} {state} ({far}{calls}{eta})")
 }
 
 fn sink_row(name: &str, sink: &SinkStatus, now: Timestamp) -> Vec<String> {

@@ -1,12 +1,34 @@
 //! The summary of a pass, for people.
 
 use crate::cli::table::{aligned, counted, grouped};
+use crate::record::Stream;
 use crate::sync::report::PassSummary;
 use crate::sync::report::status::SinkState;
 use crate::sync::report::summary::{ErrorReport, StreamOutcome};
 
 /// A table of streams, a table of sinks, then what went wrong and what to do.
 pub(super) fn of(summary: &PassSummary) -> String {
+    page(summary, if summary.ok { "Up to date" } else { "Not up to date" }).join("\n")
+}
+
+/// The same of a backfill, and what is left of it.
+pub(in crate::cli) fn of_backfill(summary: &PassSummary, stream: Stream) -> String {
+    let left = summary.streams.get(stream.name()).map(|stream| stream.gaps.as_slice()).unwrap_or_default();
+    let mut lines = page(summary, if left.is_empty() { "The backfill has ended" } else { "Something is left" });
+    for gap in left {
+        let why = gap.error.as_ref().map_or_else(String::new, |error| format!(": {error}"));
+        lines.push(match stream {
+            Stream::Patrons => format!("left: a range of patrons{why}"),
+            Stream::Bibs | Stream::Items => format!("left: {stream} from {} up to {}{why}", gap.from, gap.to),
+        });
+    }
+    if !left.is_empty() {
+        lines.push("The same command goes on with what is left.".to_owned());
+    }
+    lines.join("\n")
+}
+
+fn page(summary: &PassSummary, verdict: &str) -> Vec<String> {
     let mut rows = vec![heading(&["stream", "state", "read", "changed", "deleted", "set aside", "gaps", "through"])];
     for (name, stream) in &summary.streams {
         rows.push(vec![
@@ -33,12 +55,7 @@ pub(super) fn of(summary: &PassSummary) -> String {
     }
     let calls: u64 = summary.streams.values().map(|stream| stream.calls).sum();
     let mut lines = vec![
-        format!(
-            "{} after {:.1} s and {}.",
-            if summary.ok { "Up to date" } else { "Not up to date" },
-            summary.elapsed_seconds,
-            counted(calls, "call", "calls")
-        ),
+        format!("{verdict} after {:.1} s and {}.", summary.elapsed_seconds, counted(calls, "call", "calls")),
         aligned(&rows),
     ];
     let streams = summary.streams.iter().map(|(name, stream)| (name, &stream.error));
@@ -46,7 +63,7 @@ pub(super) fn of(summary: &PassSummary) -> String {
     for (name, error) in streams.chain(sinks) {
         lines.extend(error.as_ref().map(|error| failure(name, error)));
     }
-    lines.join("\n")
+    lines
 }
 
 /// A failure, and below it what to do about it.
@@ -103,5 +120,8 @@ mod tests {
         });
         let summary = serde_json::from_value(summary).expect("the shape of the contract");
         insta::assert_snapshot!(of(&summary));
+        insta::assert_snapshot!(of_backfill(&summary, Stream::Bibs));
+        let withheld = of_backfill(&summary, Stream::Patrons);
+        assert!(!withheld.contains("left: "), "there is none in the summary: {withheld}");
     }
 }

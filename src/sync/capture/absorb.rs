@@ -4,6 +4,8 @@
 //! block, and so that a crash can only ever fall between two commits. A page is judged as a whole before any of it is
 //! committed (the [`Tripwire`]); its slices then move data and position together (CUR-1, CUR-2).
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 
 use super::map::{Mapped, Mapper, Refused};
@@ -59,8 +61,11 @@ pub struct Intake {
     pub source: Origin,
     /// What it asks for beyond the ordinary.
     pub rules: Rules,
-    /// Set when one sink alone is being loaded.
+    /// Set when one sink alone is being loaded: what says nothing new is for that sink.
     pub only_for: Option<String>,
+    /// What an earlier answer to an explicit list said of some of the records. A reading that agrees with it may lower
+    /// `updated` ([`Rules::confirmed_by_list`]).
+    pub seen_before: BTreeMap<RecordNumber, Seen>,
 }
 
 /// What became of a page.
@@ -189,7 +194,8 @@ impl Slices<'_> {
         self.make_room(mapped.payload.size())?;
         let (number, stream) = (mapped.number, self.done.row.stream);
         let reading = Reading { sent, answered, seen: mapped.seen };
-        let decision = decide(stored, &reading, self.intake.rules);
+        let confirmed_by_list = self.intake.seen_before.get(&number) == Some(&mapped.seen);
+        let decision = decide(stored, &reading, Rules { confirmed_by_list, ..self.intake.rules });
         self.filling.tally.count(decision.verdict);
         self.filling.position = Some(number);
         if let Some((state, sent, answered)) = decision.remember {
@@ -205,9 +211,13 @@ impl Slices<'_> {
         if matches!(decision.verdict, Verdict::Unchanged | Verdict::DeletedUnseen) {
             self.slice.discards.extend(self.known.healed(&mapped.id));
         }
-        if let Some(change) = self.change(mapped, decision.verdict, links) {
-            if self.known.any() {
-                self.slice.closes.push((stream, change.id.clone()));
+        let only_for = self.intake.only_for.clone().filter(|_| decision.is_forced);
+        if let Some(change) = self.change(mapped, decision.verdict, links, only_for) {
+            match &change.only_for {
+                _ if !self.known.any() => {}
+                None => self.slice.closes.push((stream, change.id.clone())),
+                // Other sinks may still lack what they refused.
+                Some(sink) => self.slice.discards.extend(self.known.healed_for(&change.id, sink)),
             }
             self.slice.changes.push(change);
         }
@@ -227,7 +237,13 @@ impl Slices<'_> {
     }
 
     /// What is emitted, if anything is.
-    fn change(&self, mapped: Mapped, verdict: Verdict, links: &[RecordNumber]) -> Option<Change> {
+    fn change(
+        &self,
+        mapped: Mapped,
+        verdict: Verdict,
+        links: &[RecordNumber],
+        only_for: Option<String>,
+    ) -> Option<Change> {
         let (stream, remaining) = (self.done.row.stream, links_of(&mapped));
         let unlinked_bib_ids = links.iter().filter(|bib| !remaining.contains(bib)).copied().collect();
         let (op, payload, suppressed, hash) = match (verdict, mapped.seen) {
@@ -253,7 +269,7 @@ impl Slices<'_> {
             payload,
             unlinked_bib_ids,
             hash,
-            only_for: self.intake.only_for.clone(),
+            only_for,
         })
     }
 

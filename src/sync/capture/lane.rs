@@ -33,6 +33,8 @@ pub struct Lane {
     pub(in crate::sync) source: Arc<dyn Source>,
     pub(in crate::sync) store: StoreHandle,
     pub(in crate::sync) mapper: Arc<Mapper>,
+    /// What the stream's events mean under the present settings; `None` where nobody compares.
+    pub(in crate::sync) meaning: Option<String>,
     /// The library's zone.
     pub(in crate::sync) zone: jiff::tz::TimeZone,
     pub(in crate::sync) clock: SharedClock,
@@ -52,7 +54,7 @@ impl Lane {
     }
 
     /// Returns when the next page may be asked for.
-    pub(super) async fn ready(&self, cancel: &CancellationToken) -> Result<(), WalkError> {
+    pub(in crate::sync) async fn ready(&self, cancel: &CancellationToken) -> Result<(), WalkError> {
         let mut waited = Duration::ZERO;
         loop {
             if cancel.is_cancelled() {
@@ -72,7 +74,11 @@ impl Lane {
     }
 
     /// Asks for one page. A shutdown meanwhile leaves it a moment to complete.
-    pub(super) async fn ask(&self, query: &PageQuery, cancel: &CancellationToken) -> Result<Answer, WalkError> {
+    pub(in crate::sync) async fn ask(
+        &self,
+        query: &PageQuery,
+        cancel: &CancellationToken,
+    ) -> Result<Answer, WalkError> {
         let too_late = async {
             cancel.cancelled().await;
             tokio::time::sleep(LAST_CALL).await;
@@ -85,7 +91,7 @@ impl Lane {
     }
 
     /// Waits for `time`, or until shutdown.
-    pub(super) async fn pause(&self, time: Duration, cancel: &CancellationToken) -> Result<(), WalkError> {
+    pub(in crate::sync) async fn pause(&self, time: Duration, cancel: &CancellationToken) -> Result<(), WalkError> {
         if time.is_zero() {
             return Ok(());
         }

@@ -108,6 +108,31 @@ impl Mapper {
         }
     }
 
+    /// Under which key a record of this stream is remembered.
+    #[must_use]
+    pub fn key(&self, number: RecordNumber) -> RememberedKey {
+        match self.stream {
+            Stream::Bibs => RememberedKey::Bib(number),
+            Stream::Items => RememberedKey::Item(number),
+            Stream::Patrons => RememberedKey::Patron(self.policy.keyring().pseudonym(number).bytes()),
+        }
+    }
+
+    /// The number of a remembered record: part of the key, or sealed beside it. `None` when it cannot be opened.
+    #[must_use]
+    pub fn number(&self, key: &RememberedKey, sealed_id: &[u8]) -> Option<RecordNumber> {
+        match key {
+            RememberedKey::Bib(number) | RememberedKey::Item(number) => Some(*number),
+            RememberedKey::Patron(_) => self.policy.keyring().open_number(PATRON_NUMBER, sealed_id).ok(),
+        }
+    }
+
+    /// A hash under the installation's key: tells texts that may hold patrons' numbers apart without holding them.
+    #[must_use]
+    pub fn keyed_hash(&self, parts: &[&[u8]]) -> [u8; 16] {
+        self.policy.keyring().keyed_hash(parts)
+    }
+
     fn tombstone(&self, tombstone: &Tombstone) -> Mapped {
         let updated = tombstone.deleted_on.and_then(|day| end_of_day(day, &self.zone));
         self.mapped(tombstone.id, Seen::Tombstone { deleted_on: tombstone.deleted_on }, updated, Payload::Nothing)

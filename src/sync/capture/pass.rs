@@ -17,7 +17,7 @@ use super::tally::Tally;
 use crate::record::RecordNumber;
 use crate::sync::exit::Trouble;
 use crate::sync::ledger::coverage::{Coverage, coverage, gap_of, gaps};
-use crate::sync::ledger::{days, plan};
+use crate::sync::ledger::{days, own_rows, plan};
 use crate::sync::observer::Event;
 use crate::sync::report::status::Gap;
 use crate::sync::report::summary::{ErrorReport, StreamOutcome};
@@ -102,7 +102,7 @@ impl Lane {
 
     async fn rows(&self) -> Result<Vec<LedgerRow>, StoreError> {
         let stream = self.stream();
-        self.store.call(move |store| store.ledger(stream)).await
+        self.store.call(move |store| own_rows(store, stream)).await
     }
 }
 
@@ -302,5 +302,25 @@ impl Running<'_> {
             needs_person: self.needs_person,
             troubles: self.troubles,
         })
+    }
+}
+
+impl PassReport {
+    /// Whether more may be asked for after this.
+    pub(in crate::sync) fn may_go_on(&self) -> bool {
+        matches!(self.outcome, StreamOutcome::CaughtUp | StreamOutcome::Partial)
+    }
+
+    /// Adds what a backfill of the same stream came to.
+    pub(in crate::sync) fn add(&mut self, backfill: Self) {
+        self.tally += backfill.tally;
+        self.gaps.extend(backfill.gaps);
+        self.error = backfill.error.or(self.error.take());
+        self.resume_at = backfill.resume_at.or(self.resume_at);
+        self.needs_person |= backfill.needs_person;
+        self.troubles.extend(backfill.troubles);
+        if backfill.outcome != StreamOutcome::CaughtUp {
+            self.outcome = backfill.outcome;
+        }
     }
 }

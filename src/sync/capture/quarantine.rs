@@ -16,6 +16,8 @@ const LOOKED_AT: usize = 10_000;
 #[derive(Debug, Default)]
 pub(super) struct Known {
     by_capture: HashMap<String, Vec<QuarantineKey>>,
+    /// By record and sink.
+    by_sink: HashMap<(String, String), Vec<QuarantineKey>>,
     keys: HashSet<QuarantineKey>,
 }
 
@@ -39,9 +41,11 @@ impl Known {
     /// Takes note of `entry`; tells whether it is new.
     pub(super) fn add(&mut self, entry: &QuarantineEntry) -> bool {
         let key = entry.key();
-        if entry.sink.is_none() {
-            self.by_capture.entry(entry.record.clone()).or_default().push(key.clone());
-        }
+        let named = match &entry.sink {
+            None => self.by_capture.entry(entry.record.clone()).or_default(),
+            Some(sink) => self.by_sink.entry((entry.record.clone(), sink.clone())).or_default(),
+        };
+        named.push(key.clone());
         self.keys.insert(key)
     }
 
@@ -49,6 +53,13 @@ impl Known {
     /// refused stays, since that sink still lacks it.
     pub(super) fn healed(&mut self, record: &str) -> Vec<QuarantineKey> {
         self.by_capture.remove(record).unwrap_or_default()
+    }
+
+    /// The same when the reading is emitted to `sink` once more: what that sink refused of it is void too.
+    pub(super) fn healed_for(&mut self, record: &str, sink: &str) -> Vec<QuarantineKey> {
+        let mut healed = self.healed(record);
+        healed.extend(self.by_sink.remove(&(record.to_owned(), sink.to_owned())).unwrap_or_default());
+        healed
     }
 }
 

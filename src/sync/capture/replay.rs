@@ -4,6 +4,8 @@
 //! Three times: with the next pass, after an hour and after a day. Then the entry is parked, until a newer version of
 //! the record arrives in the ordinary way. Patrons are left out: the quarantine knows their pseudonyms only.
 
+use std::collections::BTreeMap;
+
 use jiff::{SignedDuration, Timestamp};
 use tokio_util::sync::CancellationToken;
 
@@ -106,7 +108,7 @@ impl Lane {
         let (sent, answered, last_id, now) = (page.sent, page.answered, page.last_id, self.clock.now());
         let arrivals = page.entries.into_iter().map(|entry| Arrival { entry, sent, answered }).collect();
         let rules = Rules { emit_unchanged: self.settings.emit_unchanged, ..Rules::default() };
-        let intake = Intake { source: Origin::Replay, rules, only_for: None };
+        let intake = Intake { source: Origin::Replay, rules, only_for: None, seen_before: BTreeMap::new() };
         let span = Span::Ids { from: last_id, to: Some(last_id), pinned: now };
         let mut nowhere = LedgerRow::opened(NO_ROW, self.stream(), Pass::Update, span, now);
         match self.absorb(&intake, Batch { arrivals, last_id, captured: now }, &mut nowhere).await {

@@ -4,6 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::error::WalkError;
 use super::lane::Lane;
+use crate::record::Stream;
 use crate::sync::ledger::{compact, coverage, days, plan};
 use crate::sync::observer::Event;
 use crate::sync::ports::Slice;
@@ -11,7 +12,7 @@ use crate::sync::{LedgerRow, Pass, RowState, Span, Store, StoreError};
 
 impl Lane {
     /// Closes a row whose walk came to its end: from now on its span is covered (WIN-1).
-    pub(super) async fn close_row(&self, row: LedgerRow) -> Result<(), StoreError> {
+    pub(in crate::sync) async fn close_row(&self, row: LedgerRow) -> Result<(), StoreError> {
         let (stream, pass, span) = (row.stream, row.pass, span_text(&row));
         let closed = LedgerRow {
             state: RowState::Done,
@@ -39,7 +40,7 @@ impl Lane {
     }
 
     /// Leaves a failed row in the ledger: it is a gap until it is done.
-    pub(super) async fn fail_row(&self, row: LedgerRow, error: &WalkError) -> Result<(), StoreError> {
+    pub(in crate::sync) async fn fail_row(&self, row: LedgerRow, error: &WalkError) -> Result<(), StoreError> {
         let now = self.clock.now();
         let attempts = row.attempts.saturating_add(u32::from(error.is_attempt()));
         let rest = SignedDuration::try_from(plan::rest_after(attempts)).unwrap_or(SignedDuration::MAX);
@@ -65,7 +66,7 @@ impl Lane {
     }
 
     /// Puts a row off until quota is there again. It is no gap.
-    pub(super) async fn park_row(&self, row: LedgerRow, resume_at: Timestamp) -> Result<(), StoreError> {
+    pub(in crate::sync) async fn park_row(&self, row: LedgerRow, resume_at: Timestamp) -> Result<(), StoreError> {
         let state = if row.position.is_some() { RowState::Partial } else { RowState::Pending };
         let parked = LedgerRow { state, resume_at: Some(resume_at), touched: self.clock.now(), ..row };
         let event = Event::RowParked { stream: parked.stream, pass: parked.pass, resume_at };
@@ -113,6 +114,11 @@ fn span_text(row: &LedgerRow) -> String {
     match row.span {
         Span::Time(window) => window.to_string(),
         Span::Days { from, to } => format!("{from} to {to}"),
+        Span::Ids { from, to: Some(to), .. } if row.stream != Stream::Patrons => format!("{from} to {to}"),
+        Span::Ids { from, to: None, .. } if row.stream != Stream::Patrons && from.value() > 1 => {
+            format!("from {from} on")
+        }
+        Span::Ids { to: Some(_), .. } => "a range of records".into(),
         Span::Ids { .. } => "all records".into(),
     }
 }

@@ -14,6 +14,21 @@ pub struct Tally {
     pub traffic: Traffic,
     /// How the entries were judged.
     pub entries: EntryTally,
+    /// Entries read and passed over, because a backfill asked for other locations. Not among the fetched ones.
+    pub passed_over: u64,
+    /// Record numbers that were asked for by list and of which Sierra knows nothing.
+    pub not_found: u64,
+}
+
+impl std::ops::AddAssign for Tally {
+    fn add_assign(&mut self, other: Self) {
+        self.windows += other.windows;
+        self.pages += other.pages;
+        self.traffic += other.traffic;
+        self.entries += other.entries;
+        self.passed_over += other.passed_over;
+        self.not_found += other.not_found;
+    }
 }
 
 /// How entries were judged.

@@ -195,8 +195,13 @@ impl SinkLane {
                 continue;
             }
             let Some(confirmed) = self.positions.confirmed(self.name()).await else {
-                if is_wanted {
+                if is_wanted && is_last_look {
                     break;
+                }
+                if is_wanted {
+                    // A load that begins meanwhile gives it a place again.
+                    self.wait_for_either(&mut bell, &mut ending.captured.clone(), &ending.too_late).await;
+                    continue;
                 }
                 self.wait(&mut bell, Some(SETTLE_EVERY), &ending.asked).await;
                 continue;

@@ -16,14 +16,18 @@ use super::sync_once::{Stop, ask_for_time, interrupted, joined, post, run_pass, 
 use super::{Board, Engine};
 use crate::clock::SharedClock;
 use crate::sync::StoreError;
+use crate::sync::backfill::{Backfill, Book, owed_loads};
 use crate::sync::capture::Lane;
 use crate::sync::capture::pass::{Owed, PassOrder, PassReport};
+use crate::sync::ledger::own_rows;
 use crate::sync::report::summary::StreamOutcome;
 use crate::sync::settings::Cadence;
 use crate::sync::timekeeper::Timekeeper;
 
 /// A stream that could not run is tried again within this time, or its interval if that is shorter.
 const SOON: Duration = Duration::from_secs(30);
+/// How often it is looked whether a sink must be loaded.
+const LOOK_FOR_LOADS: Duration = Duration::from_secs(60);
 
 impl Engine {
     /// Follows Sierra until `cancel`. Returns once everything in flight is committed, and delivered to the sinks that
@@ -47,6 +51,12 @@ impl Engine {
             let seed = self.seed;
             let (lane, timekeeper, board) = (Arc::clone(lane), Arc::clone(&self.timekeeper), Arc::clone(&self.board));
             let (cancel, observer, clock) = (stop.asked.clone(), Arc::clone(&self.observer), Arc::clone(&self.clock));
+            let (loading, book) = (Arc::clone(&lane), Arc::clone(&self.book));
+            let (over, told, time) = (cancel.clone(), Arc::clone(&observer), Arc::clone(&clock));
+            passes.spawn(async move {
+                let task = format!("load {}", loading.stream());
+                supervised(&task, &told, &over, || load_sinks(&loading, &book, &time, &over)).await
+            });
             passes.spawn(async move {
                 let task = format!("stream {}", lane.stream());
                 let follower = || Follower {
@@ -67,6 +77,29 @@ impl Engine {
         let (captured, delivered) = tokio::join!(capture, joined(&mut deliveries, &stop));
         captured.and(delivered)
     }
+}
+
+/// Loads the sinks that must be loaded with the stream of `lane`, beside its live passes.
+async fn load_sinks(
+    lane: &Lane,
+    book: &Book,
+    clock: &SharedClock,
+    cancel: &CancellationToken,
+) -> Result<(), StoreError> {
+    while !cancel.is_cancelled() {
+        let mut resume_at = None;
+        for order in owed_loads(lane, false).await? {
+            let report = Backfill { lane, book, order: &order, now: clock.now(), cancel }.run().await?;
+            resume_at = report.resume_at.or(resume_at);
+        }
+        let left = resume_at.map(|at| Duration::try_from(at.duration_since(clock.now())).unwrap_or_default());
+        tokio::select! {
+            biased;
+            () = tokio::time::sleep(left.unwrap_or_default().max(LOOK_FOR_LOADS)) => {}
+            () = cancel.cancelled() => break,
+        }
+    }
+    Ok(())
 }
 
 /// One stream on its schedule. It never overlaps itself: its next pass begins after the last one ended.
@@ -146,7 +179,7 @@ impl Follower {
             return Ok(None);
         }
         let stream = self.lane.stream();
-        let rows = self.lane.store.call(move |store| store.ledger(stream)).await?;
+        let rows = self.lane.store.call(move |store| own_rows(store, stream)).await?;
         let rested = rows.iter().filter(|row| row.is_owed()).filter_map(|row| row.resume_at);
         let resumes = report.and_then(|report| report.resume_at);
         let soonest = rested.chain(resumes).min();

@@ -8,6 +8,7 @@ use tokio::sync::{Mutex, watch};
 use super::{Board, Engine, EngineError, EngineParts};
 use crate::seed::RootSeed;
 use crate::sync::Sink;
+use crate::sync::backfill::{Book, is_begun};
 use crate::sync::capture::Lane;
 use crate::sync::capture::map::Mapper;
 use crate::sync::capture::tripwire::Tripwire;
@@ -15,6 +16,8 @@ use crate::sync::deliver::SinkLane;
 use crate::sync::deliver::health::Health;
 use crate::sync::deliver::lane::{Courier, Met, Standing};
 use crate::sync::deliver::refusals::Refusals;
+use crate::sync::meaning;
+use crate::sync::observer::Event;
 use crate::sync::positions::Positions;
 use crate::sync::rebuild::Rebuild;
 use crate::sync::settings::{Cadence, RouteSettings, StreamSettings};
@@ -41,8 +44,10 @@ impl Engine {
         let ringer = Arc::new(ringer);
         let lane = |settings: StreamSettings| {
             let mapper = Mapper::new(&settings, Arc::clone(&parts.policy), parts.marc, parts.zone.clone());
+            let meaning = parts.meanings.get(&settings.stream).cloned();
             Arc::new(Lane {
                 settings,
+                meaning,
                 source: Arc::clone(&parts.source),
                 store: store.clone(),
                 mapper: Arc::new(mapper),
@@ -76,8 +81,10 @@ impl Engine {
         };
         let sinks: BTreeMap<String, Arc<SinkLane>> =
             parts.sinks.into_iter().map(sink_lane).map(|lane| (lane.name().to_owned(), Arc::new(lane))).collect();
+        let book = Arc::new(Book::new(store.clone()));
         let engine = Self {
             lanes,
+            book,
             sinks,
             positions,
             timekeeper: Arc::new(timekeeper),
@@ -90,7 +97,29 @@ impl Engine {
         for lane in engine.sinks.values() {
             lane.meet().await?;
         }
+        for lane in engine.lanes.values() {
+            engine.settle_meaning(lane).await?;
+        }
         Ok(engine)
+    }
+
+    /// Compares what a stream's events mean now with what the state was made with. Where that changed, what waits to
+    /// be delivered is taken back: the load that is owed from now on emits it again.
+    async fn settle_meaning(&self, lane: &Lane) -> Result<(), EngineError> {
+        let Some(meaning) = lane.meaning.clone() else { return Ok(()) };
+        let (stream, now) = (lane.stream(), meaning.clone());
+        let before = self.store.call(move |store| meaning::kept(store).map(|kept| kept.get(&stream).cloned())).await?;
+        match before {
+            None => Ok(self.store.call(move |store| meaning::keep(store, stream, &now)).await?),
+            Some(before) if before == meaning => Ok(()),
+            Some(_) => {
+                if !is_begun(lane, &self.book, &meaning).await? {
+                    self.store.call(move |store| meaning::forget_waiting(store, stream)).await?;
+                }
+                self.observer.observe(&Event::MeaningChanged { stream });
+                Ok(())
+            }
+        }
     }
 }
 

@@ -3,20 +3,21 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use super::{Engine, StreamNote};
 use crate::record::Stream;
 use crate::sync::deliver::lane::Standing;
 use crate::sync::ledger::coverage::{coverage, gaps};
 use crate::sync::ledger::days::deleted_through;
+use crate::sync::ledger::own_rows;
 use crate::sync::ports::OutboxUsage;
 use crate::sync::positions::SinkPlace;
 use crate::sync::rebuild;
 use crate::sync::report::StatusReport;
 use crate::sync::report::status::{
-    BreakerState, BreakerStatus, Gap, OutboxStatus, OverallState, QuotaStatus, SinkState, SinkStatus, StoreState,
-    StoreStatus, StreamState, StreamStatus, TokenState, TokenStatus,
+    BackfillStatus, BreakerState, BreakerStatus, Gap, OutboxStatus, OverallState, QuotaStatus, SinkState, SinkStatus,
+    StoreState, StoreStatus, StreamState, StreamStatus, TokenState, TokenStatus,
 };
 use crate::sync::report::summary::{ErrorReport, StreamOutcome};
 use crate::sync::{LedgerRow, StoreError};
@@ -29,6 +30,10 @@ pub trait Vitals: Send + Sync {
     fn breaker(&self) -> BreakerStatus;
     /// The session token.
     fn token(&self) -> TokenStatus;
+    /// About how many seconds so many paced calls take, when that can be told.
+    fn seconds_for(&self, _calls: u64) -> Option<f64> {
+        None
+    }
 }
 
 /// What the status needs from outside.
@@ -55,7 +60,7 @@ impl Engine {
         let mut rebuilding = Vec::new();
         for stream in self.lanes.keys().copied() {
             let read = move |store: &dyn crate::sync::Store| {
-                Ok::<_, StoreError>((store.ledger(stream)?, store.quarantine_count(stream)?))
+                Ok::<_, StoreError>((own_rows(store, stream)?, store.quarantine_count(stream)?))
             };
             let (rows, quarantined) = self.store.call(read).await?;
             if rebuild::is_under_way(&rows) {
@@ -71,12 +76,14 @@ impl Engine {
                     ..note
                 },
             };
-            let status = stream_status(&rows, note, last_success, quarantined, now, inputs.stale_after);
+            let mut status = stream_status(&rows, note, last_success, quarantined, now, inputs.stale_after);
+            status.backfill = self.backfill_status(stream, inputs.vitals, now).await?;
             streams.insert(stream.name().to_owned(), status);
             quarantine.insert(stream.name().to_owned(), quarantined);
         }
-        let mut sinks = BTreeMap::new();
+        let (mut sinks, mut reloads) = (BTreeMap::new(), Vec::new());
         for (name, place) in self.positions.places().await? {
+            reloads.extend(Reload::of(&name, &place));
             if let Some(lane) = self.sinks.get(&name) {
                 let status = sink_status(&name, &lane.route.streams, place, lane.standing(), lane.is_paused(), now);
                 sinks.insert(name, status);
@@ -99,8 +106,34 @@ impl Engine {
             outbox: OutboxStatus { entries, bytes },
             store: StoreStatus { state: StoreState::Ok },
         };
-        (report.state, report.message) = overall(&report, &rebuilding);
+        (report.state, report.message) = overall(&report, &reloads, &rebuilding);
         Ok(report)
+    }
+}
+
+impl Engine {
+    /// The backfill of `stream` that is under way or parked; of several the one that was worked on last.
+    async fn backfill_status(
+        &self,
+        stream: Stream,
+        vitals: &dyn Vitals,
+        now: Timestamp,
+    ) -> Result<Option<BackfillStatus>, StoreError> {
+        let Some(job) = self.book.latest(stream).await? else { return Ok(None) };
+        let rows = self.store.call(move |store| store.ledger(stream)).await?;
+        let progress = job.progress(&rows);
+        let seconds = progress.calls_left.and_then(|calls| vitals.seconds_for(calls));
+        let left = seconds.and_then(|seconds| SignedDuration::try_from_secs_f64(seconds).ok());
+        let eta = left.and_then(|left| job.resume_at.unwrap_or(now).max(now).checked_add(left).ok());
+        Ok(Some(BackfillStatus {
+            id: job.id,
+            done: progress.done,
+            total: progress.total,
+            percent: progress.percent(),
+            eta,
+            calls_left: progress.calls_left,
+            state: job.state.name().to_owned(),
+        }))
     }
 }
 
@@ -149,17 +182,18 @@ fn sink_status(
     is_paused: bool,
     now: Timestamp,
 ) -> SinkStatus {
+    let lacks_something = place.needs_reload();
     let SinkPlace { position, note } = place;
     // What an earlier process met stands until this one has delivered, or failed to.
     let (noted, since) = note.trouble.map(|trouble| ((trouble.state, trouble.error), trouble.since)).unzip();
     let (noted_state, noted_error) = noted.unzip();
     let trouble = standing.trouble.or(noted_state);
-    let state = match (position.attached, is_paused) {
-        (false, _) => SinkState::NeedsReload,
+    let state = match (lacks_something, is_paused) {
+        (true, _) => SinkState::NeedsReload,
         (_, true) => SinkState::Paused,
         _ => trouble.unwrap_or(SinkState::Ok),
     };
-    let lost = (state == SinkState::NeedsReload).then(|| needs_reload(name, streams, &note.gaps));
+    let lost = (!position.attached).then(|| needs_reload(name, streams, &note.gaps));
     let age = |captured: Timestamp| u64::try_from(now.duration_since(captured).as_secs()).unwrap_or(0);
     SinkStatus {
         state,
@@ -205,8 +239,34 @@ pub(super) fn needs_reload(name: &str, streams: &[Stream], gaps: &[Gap]) -> Erro
     }
 }
 
+/// A sink that must be loaded.
+struct Reload {
+    sink: String,
+    streams: Vec<&'static str>,
+    /// Whether the next `sync` does it unasked: the sink has a place that its load can be relative to.
+    by_itself: bool,
+}
+
+impl Reload {
+    fn of(sink: &str, place: &SinkPlace) -> Option<Self> {
+        let streams = place.note.unloaded.iter().map(|stream| stream.name()).collect();
+        place.needs_reload().then(|| Self { sink: sink.to_owned(), streams, by_itself: place.position.attached })
+    }
+
+    fn sentence(&self) -> String {
+        let Self { sink, streams, by_itself } = self;
+        if *by_itself {
+            let streams = streams.join(", ");
+            return format!("Sink {sink} is still to be loaded with {streams}: `sierra-sync sync` does it.");
+        }
+        let commands: Vec<String> =
+            streams.iter().map(|stream| format!("`sierra-sync backfill {stream} --sink {sink} --force`")).collect();
+        format!("Sink {sink} must be loaded again: run {}.", commands.join(", then "))
+    }
+}
+
 /// The overall state and the sentence that explains it, the gravest matter first.
-fn overall(report: &StatusReport, rebuilding: &[&str]) -> (OverallState, String) {
+fn overall(report: &StatusReport, reloads: &[Reload], rebuilding: &[&str]) -> (OverallState, String) {
     let streams_in = |wanted: &dyn Fn(&StreamStatus) -> bool| {
         let names = report.streams.iter().filter(|(_, stream)| wanted(stream)).map(|(name, _)| name.as_str());
         Some(names.collect::<Vec<_>>().join(", ")).filter(|names| !names.is_empty())
@@ -226,10 +286,8 @@ fn overall(report: &StatusReport, rebuilding: &[&str]) -> (OverallState, String)
     if let Some(endpoint) = report.breaker.suspended_endpoints.first() {
         return (OverallState::Degraded, format!("The endpoint {endpoint} is suspended until it recovers."));
     }
-    let reload = report.sinks.iter().find(|(_, sink)| sink.state == SinkState::NeedsReload);
-    if let Some((name, sink)) = reload {
-        let hint = sink.error.as_ref().and_then(|error| error.hint.as_deref()).unwrap_or_default();
-        return (OverallState::Degraded, format!("Sink {name} must be loaded again: {hint}."));
+    if let Some(reload) = reloads.first() {
+        return (OverallState::Degraded, reload.sentence());
     }
     if let Some(names) = streams_in(&|stream| !stream.gaps.is_empty()) {
         return (OverallState::Degraded, format!("Windows are owed and will be tried again: {names}."));

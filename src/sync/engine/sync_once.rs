@@ -22,6 +22,7 @@ use crate::sync::deliver::Ending;
 use crate::sync::deliver::lane::Standing;
 use crate::sync::exit::{Trouble, exit_code};
 use crate::sync::ledger::coverage::{coverage, gaps};
+use crate::sync::ledger::own_rows;
 use crate::sync::ports::{SourceError, SourceErrorKind, Traffic};
 use crate::sync::report::status::SinkState;
 use crate::sync::report::summary::{ErrorReport, PassSummary, SinkSummary, StreamOutcome, StreamSummary};
@@ -55,26 +56,41 @@ impl Engine {
         options: &SyncOptions,
         cancel: &CancellationToken,
     ) -> Result<PassSummary, StoreError> {
-        let started = Instant::now();
-        let before = self.standings();
-        let attached_before = self.attached().await?;
         // A failing store ends everything that still runs.
         let stop = Stop::on(cancel);
+        self.beside_deliveries(&stop, async {
+            let mut reports = self.capture(options, &stop.asked).await?;
+            self.load_sinks(&mut reports, options.wait_for_quota, &stop.asked).await?;
+            Ok(reports)
+        })
+        .await
+    }
+
+    /// Runs `capture` while every sink delivers, until all of them are drained or do not take deliveries.
+    pub(super) async fn beside_deliveries(
+        &self,
+        stop: &Stop,
+        capture: impl Future<Output = Result<BTreeMap<Stream, PassReport>, StoreError>>,
+    ) -> Result<PassSummary, StoreError> {
+        let started = Instant::now();
+        let before = self.standings();
+        let whole_before = self.whole().await?;
         let (captured, capture_ended) = watch::channel(false);
         let mut deliveries = JoinSet::new();
         for lane in self.sinks.values().map(Arc::clone) {
             let ending = stop.ending(true, &capture_ended);
             deliveries.spawn(async move { lane.run(ending).await });
         }
-        let reports = self.capture(options, &stop.asked).await;
+        let reports = capture.await;
         if reports.is_err() {
             stop.at_once();
         }
         captured.send_replace(true);
-        let delivered = joined(&mut deliveries, &stop).await;
+        let delivered = joined(&mut deliveries, stop).await;
         let reports = reports?;
         delivered?;
-        self.summary(reports, &before, &attached_before, cancel.is_cancelled(), started).await
+        // A store that failed has ended this above: whoever asked for the stop now was somebody else.
+        self.summary(reports, &before, &whole_before, stop.asked.is_cancelled(), started).await
     }
 
     async fn capture(
@@ -142,7 +158,7 @@ impl Engine {
     }
 
     /// Asks for the time, sitting out quota waits if that is wanted; `None` when a shutdown came first.
-    async fn sierra_time(
+    pub(super) async fn sierra_time(
         &self,
         streams: &[Stream],
         wait_for_quota: bool,
@@ -174,20 +190,21 @@ impl Engine {
         Ok(())
     }
 
-    fn standings(&self) -> BTreeMap<String, Standing> {
+    pub(super) fn standings(&self) -> BTreeMap<String, Standing> {
         self.sinks.iter().map(|(name, lane)| (name.clone(), lane.standing())).collect()
     }
 
-    async fn attached(&self) -> Result<BTreeSet<String>, StoreError> {
+    /// The sinks that lack nothing but what waits for them.
+    pub(super) async fn whole(&self) -> Result<BTreeSet<String>, StoreError> {
         let places = self.positions.places().await?;
-        Ok(places.into_iter().filter(|(_, place)| place.position.attached).map(|(name, _)| name).collect())
+        Ok(places.into_iter().filter(|(_, place)| !place.needs_reload()).map(|(name, _)| name).collect())
     }
 
-    async fn summary(
+    pub(super) async fn summary(
         &self,
         reports: BTreeMap<Stream, PassReport>,
         before: &BTreeMap<String, Standing>,
-        attached_before: &BTreeSet<String>,
+        whole_before: &BTreeSet<String>,
         was_interrupted: bool,
         started: Instant,
     ) -> Result<PassSummary, StoreError> {
@@ -197,8 +214,8 @@ impl Engine {
         for (name, place) in self.positions.places().await? {
             let Some(lane) = self.sinks.get(&name) else { continue };
             let (now, then) = (lane.standing(), before.get(&name).cloned().unwrap_or_default());
-            let state = match (place.position.attached, lane.is_paused(), now.trouble) {
-                (false, ..) => SinkState::NeedsReload,
+            let state = match (place.needs_reload(), lane.is_paused(), now.trouble) {
+                (true, ..) => SinkState::NeedsReload,
                 (_, true, _) => SinkState::Paused,
                 (.., trouble) => trouble.unwrap_or(SinkState::Ok),
             };
@@ -206,7 +223,7 @@ impl Engine {
             if state == SinkState::Open || (state == SinkState::Retrying && place.position.pending > 0) {
                 troubles.insert(Trouble::Unavailable);
             }
-            if state == SinkState::NeedsReload && attached_before.contains(&name) {
+            if state == SinkState::NeedsReload && whole_before.contains(&name) {
                 troubles.insert(Trouble::Gap);
             }
             if refused > 0 {
@@ -216,8 +233,7 @@ impl Engine {
             if was_interrupted && state == SinkState::Ok && place.position.pending > 0 {
                 troubles.insert(Trouble::Gap);
             }
-            let lost =
-                (state == SinkState::NeedsReload).then(|| needs_reload(&name, &lane.route.streams, &place.note.gaps));
+            let lost = (!place.position.attached).then(|| needs_reload(&name, &lane.route.streams, &place.note.gaps));
             let published = lane
                 .route
                 .streams
@@ -341,7 +357,7 @@ pub(super) async fn joined(tasks: &mut JoinSet<Result<(), StoreError>>, stop: &S
 /// The report of a pass that could not begin, since Sierra gave no sign of life.
 pub(super) async fn without_time(lane: &Lane, error: &SourceError, traffic: Traffic) -> Result<PassReport, StoreError> {
     let stream = lane.stream();
-    let rows = lane.store.call(move |store| store.ledger(stream)).await?;
+    let rows = lane.store.call(move |store| own_rows(store, stream)).await?;
     let outcome = match error.kind {
         SourceErrorKind::Exhausted | SourceErrorKind::Narrow | SourceErrorKind::Permanent => StreamOutcome::Failed,
         SourceErrorKind::WaitingQuota { .. } => StreamOutcome::WaitingQuota,

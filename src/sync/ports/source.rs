@@ -8,7 +8,7 @@ use jiff::civil::Date;
 use serde_json::value::RawValue;
 
 use crate::failure::{Classify, Disposition};
-use crate::record::{Entry, RecordNumber, Stream};
+use crate::record::{Entry, RecordNumber, Stream, VarField};
 use crate::sync::{RequestNumber, Window};
 
 /// A Sierra, as the engine sees it. Retries, quota, breaker and tokens are the source's business: what comes back is
@@ -26,6 +26,48 @@ pub trait Source: Send + Sync {
     /// # Errors
     /// Whenever the answer is not a whole, valid page and not Sierra's own "nothing".
     fn page<'a>(&'a self, query: &'a PageQuery) -> BoxFuture<'a, Result<Answer, SourceError>>;
+
+    /// Asks for the MARC of live bibs by Sierra's export. Whatever of a record cannot be told by it is left out: the
+    /// lists have the last word.
+    ///
+    /// # Errors
+    /// Whenever the file that was made is not a whole file of MARC records; [`SourceErrorKind::Narrow`] when the range
+    /// must be asked for in parts. A source without exports refuses.
+    fn marc<'a>(&'a self, query: &'a MarcQuery) -> BoxFuture<'a, Result<MarcExport, SourceError>> {
+        let _ = query;
+        Box::pin(std::future::ready(Err(SourceError {
+            kind: SourceErrorKind::Permanent,
+            message: "this source has no exports".to_owned(),
+            endpoint: "bibs/marc",
+            status_code: None,
+            code: None,
+            correlation_id: String::new(),
+            hint: "use --via list".to_owned(),
+            traffic: Traffic::default(),
+        })))
+    }
+}
+
+/// A range of bibs to export.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MarcQuery {
+    /// The first number.
+    pub from: RecordNumber,
+    /// The last number, inclusive.
+    pub to: RecordNumber,
+    /// The quota class.
+    pub class: CallClass,
+}
+
+/// What an export brought.
+#[derive(Debug)]
+pub struct MarcExport {
+    /// The stored MARC fields of each record that could be told by its number, the leader among them.
+    pub records: Vec<(RecordNumber, Vec<VarField>)>,
+    /// When the answer was complete.
+    pub answered: RequestNumber,
+    /// What it cost.
+    pub traffic: Traffic,
 }
 
 /// Sierra's sign of life.
@@ -83,6 +125,8 @@ pub enum PageFilter {
 pub enum FieldSet {
     /// The configured fields plus those the engine always needs.
     Configured,
+    /// The configured fields without `varFields` and `marc`: what an export of MARC does not tell.
+    BesideMarc,
     /// `id,updatedDate,suppressed,deleted` (items also `bibIds`): sweeps.
     Identity,
     /// `id,deletedDate,deleted`: the delete pass.

@@ -294,11 +294,13 @@ pub enum Snapshot {
     Sinks,
     /// What people did by command, and why.
     Actions,
+    /// Backfills that are under way or parked.
+    Backfills,
 }
 
 impl Snapshot {
     /// Every name.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Breaker,
         Self::Quota,
         Self::Latch,
@@ -307,6 +309,7 @@ impl Snapshot {
         Self::History,
         Self::Sinks,
         Self::Actions,
+        Self::Backfills,
     ];
 
     /// The name under which it is stored. Never changed once released.
@@ -321,6 +324,7 @@ impl Snapshot {
             Self::History => "history",
             Self::Sinks => "sinks",
             Self::Actions => "actions",
+            Self::Backfills => "backfills",
         }
     }
 }

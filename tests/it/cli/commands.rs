@@ -17,7 +17,7 @@ fn help_and_version_are_data() {
     let bench = Bench::new();
     let version = bench.run(&["--version"]);
     assert_eq!(version.stdout.trim_end(), concat!("sierra-sync ", env!("CARGO_PKG_VERSION")));
-    for command in ["demo", "init", "check", "sync", "status", "breaker", "recover", "convert", "simulate", "schema"] {
+    for command in ["demo", "init", "check", "sync", "backfill", "status", "breaker", "recover", "convert", "schema"] {
         assert!(bench.run(&["--help"]).stdout.contains(&format!("\n  {command} ")), "{command} is not listed");
         let help = bench.run(&[command, "--help"]);
         assert_eq!((help.code, help.stderr.as_str()), (0, ""));

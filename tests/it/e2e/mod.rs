@@ -1,5 +1,6 @@
 //! The real binary against the bundled simulator, over real loopback HTTP and in real time.
 
+mod backfill;
 mod bad_input;
 mod commands;
 mod demo;
@@ -11,7 +12,7 @@ mod recovery;
 mod secrets;
 mod service;
 mod signals;
-mod storm;
 mod sinks;
+mod storm;
 mod support;
 mod sync;

@@ -125,3 +125,28 @@ fn a_killed_service_leaves_nothing_in_the_way() {
     service.signal("TERM");
     service.ended().ends(0);
 }
+
+/// While a service holds the state it runs the backfill, beside its streams, and delivers as ever.
+#[test]
+fn a_backfill_runs_inside_the_service() {
+    let site = site();
+    let service = start(&site);
+    let bib = site.library.ids(Kind::Bibs)[9];
+    site.library.edits(|world| world.silently(|world| world.edit_bib(bib))).unwrap();
+    let plan = site.bench.run(&["backfill", "bibs", "--plan", "--json"]).ends(0).json_lines().remove(0);
+    assert!(plan["calls"].as_u64().is_some_and(|calls| calls >= 3), "{plan}");
+    let summary = site.bench.run(&["backfill", "bibs", "--json"]).ends(0).summary();
+    assert_eq!(
+        (&summary["streams"]["bibs"]["fetched"], &summary["streams"]["bibs"]["changed"]),
+        (&220.into(), &1.into())
+    );
+    patiently("the change in the output", || {
+        let outputs = site.outputs();
+        let newest = outputs.newest("bibs");
+        newest.get(bib.to_string().as_str()).is_some_and(|event| event["source"] == "backfill").then_some(())
+    });
+    site.bench.run(&["backfill", "bibs", "--sink", "nowhere", "--force"]).ends(2).complains("no sink is called");
+    service.signal("TERM");
+    service.ended().ends(0);
+    site.assert_converged();
+}

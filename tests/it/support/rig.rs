@@ -13,6 +13,8 @@ use sierra_sync::privacy::{FieldRule, Keyring, Policy, PrivacySettings};
 use sierra_sync::record::Stream;
 use sierra_sync::seed::RootSeed;
 use sierra_sync::store::MemoryStore;
+use sierra_sync::sync::backfill::BackfillOrder;
+use sierra_sync::sync::meaning::Meanings;
 use sierra_sync::sync::observer::SharedObserver;
 use sierra_sync::sync::positions::Limits;
 use sierra_sync::sync::report::PassSummary;
@@ -55,6 +57,7 @@ pub(crate) struct Rig<L> {
     pub(crate) streams: Vec<StreamSettings>,
     pub(crate) limits: Limits,
     pub(crate) zone: TimeZone,
+    pub(crate) meanings: Meanings,
     engine: Option<Arc<Engine>>,
     chance: StdRng,
 }
@@ -82,6 +85,7 @@ impl<L: Library> Rig<L> {
             streams: streams.iter().copied().map(stream_settings).collect(),
             limits: Limits { outbox_max_bytes: 2 << 30, min_free_bytes: 0 },
             zone: TimeZone::UTC,
+            meanings: Meanings::new(),
             engine: None,
             chance: RootSeed::new(seed).generator("rig"),
         };
@@ -140,6 +144,7 @@ impl<L: Library> Rig<L> {
             store: self.store.clone(),
             sinks: sinks.collect(),
             streams: self.streams.clone(),
+            meanings: self.meanings.clone(),
             policy: Arc::new(policy()),
             marc: MarcSettings::default(),
             zone: self.zone.clone(),
@@ -167,6 +172,27 @@ impl<L: Library> Rig<L> {
             assert_eq!(of_stream.fetched, sum, "seed {}: {stream} adds up", self.seed);
         }
         Ok(summary)
+    }
+
+    /// One backfill; a failing store is handed on.
+    pub(crate) async fn try_backfill(&mut self, order: &BackfillOrder) -> Result<PassSummary, StoreError> {
+        let engine = self.engine().await?;
+        match engine.backfill(order, &CancellationToken::new()).await {
+            Ok(summary) => Ok(summary),
+            Err(EngineError::Store(error)) => Err(error),
+            Err(error) => panic!("seed {}: {error}", self.seed),
+        }
+    }
+
+    /// One backfill with a sound store; its counts add up.
+    pub(crate) async fn backfill(&mut self, order: &BackfillOrder) -> PassSummary {
+        let summary = self.try_backfill(order).await;
+        self.assert_sound();
+        let summary = summary.unwrap_or_else(|error| panic!("seed {}: {error}", self.seed));
+        let of = &summary.streams[order.stream.name()];
+        let sum = of.changed + of.unchanged + of.stale + of.deleted + of.deleted_unseen + of.quarantined;
+        assert_eq!(of.fetched, sum, "seed {}: {of:?}", self.seed);
+        summary
     }
 
     /// One `sync` with a sound store.

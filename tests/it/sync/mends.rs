@@ -8,7 +8,7 @@ use rand::RngExt;
 use sierra_sync::record::{RecordNumber, Stream};
 use sierra_sync::seed::RootSeed;
 use sierra_sync::simulator::{Fault, Garble, Kind, Life};
-use sierra_sync::sync::ports::{FieldSet, PageFilter, QuarantineState, Slice, SourceErrorKind};
+use sierra_sync::sync::ports::{FieldSet, PageFilter, QuarantineState, SinkPosition, Slice, SourceErrorKind};
 use sierra_sync::sync::{LedgerRow, Pass, Span, Store};
 
 use crate::support::{Act, Rig, ShelfSource, Sim, hours, minutes, seeds, would_list};
@@ -176,6 +176,9 @@ async fn poison_at_the_end_is_told_by_what_came_before() {
     rig.library.with(|shelf| shelf.stock(BIBS, 60));
     let last = 1001 + 59 * 3;
     let span = Span::Ids { from: RecordNumber::new(1), to: Some(RecordNumber::new(last)), pinned: rig.now() };
+    // The sink is there from the start: one that came later would be loaded by itself, and everything read twice.
+    let place = SinkPosition { attached: true, streams: vec![BIBS], ..SinkPosition::default() };
+    rig.store.set_sink_positions(&[("archive".to_owned(), place)].into()).expect("up");
     let id = rig.store.next_row_id().expect("up");
     let row = LedgerRow::opened(id, BIBS, Pass::Load, span, rig.now());
     rig.store.commit(Slice { rows: vec![row], ..Slice::default() }).expect("up");

@@ -1,0 +1,268 @@
+//! `backfill`: records read once more, delivered until the sinks are drained.
+
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::assembly::{Assembly, Reach, Wishes};
+use super::chronicle::Chronicle;
+use super::desk::{OpenDesk, Question, ask_the_holder};
+use super::forecast::{self, Forecast, SECONDS_PER_CALL};
+use super::pass::{asked_to_stop, close};
+use crate::cli::exit::{Declined, Exit, Refused};
+use crate::config::Config;
+use crate::ops::control::Line;
+use crate::record::{RecordNumber, Stream};
+use crate::resilience::quota::Patience;
+use crate::resilience::settings::QuotaSettings;
+use crate::sierra::SierraClient;
+use crate::sync::Pass;
+use crate::sync::backfill::{BackfillOrder, Cut, Numbers, Progress, Selection, Via};
+use crate::sync::engine::EngineError;
+use crate::sync::observer::{Event, Observer};
+use crate::sync::report::PassSummary;
+
+/// What a backfill would take, and how long.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Backfilled {
+    /// Its ranges.
+    pub ranges: Vec<Cut>,
+    /// Records that the store knows in them; `None` when it knows none.
+    pub records: Option<u64>,
+    /// Calls, at least.
+    pub calls: u64,
+    /// What the quota makes of them.
+    pub forecast: Forecast,
+}
+
+/// How far a backfill is, for a progress bar.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct BackfillView {
+    /// Records read.
+    pub done: u64,
+    /// Records in all, if that is known.
+    pub total: Option<u64>,
+    /// Seconds still to go, if that can be told.
+    pub eta_seconds: Option<f64>,
+}
+
+/// Shows progress; called from tasks, so it must return at once.
+pub type Shown = Arc<dyn Fn(BackfillView) + Send + Sync>;
+
+/// Runs a backfill and drains every sink that is neither paused nor detached; a service that holds the state runs it
+/// beside its streams, and goes on with it when nobody waits for the answer any more. SIGTERM and SIGINT end it early, without
+/// a page that would have to be fetched again; the same order goes on from there.
+///
+/// # Errors
+/// When nothing could be done at all, or stream or sink are not configured; all else is in the summary.
+pub async fn backfill(config: Config, order: &BackfillOrder, shown: Option<Shown>) -> anyhow::Result<PassSummary> {
+    let patience = if order.wait_for_quota { Patience::endless() } else { Patience::default() };
+    let usual = Wishes::usual();
+    let meter = Arc::new(Meter {
+        shown,
+        quota: config.quota,
+        chronicle: Arc::clone(&usual.chronicle),
+        client: OnceLock::new(),
+        state: Mutex::default(),
+    });
+    let wishes = Wishes { patience, observer: meter.clone(), ..usual };
+    let assembly = match Assembly::open(&config, wishes).await {
+        Ok(assembly) => Arc::new(assembly),
+        Err(held) => return asked_of_holder(&config, held, order, false).await,
+    };
+    let desk = OpenDesk::open(&config, &assembly, false);
+    // Set once, before anything is observed that needs it.
+    drop(meter.client.set(Arc::clone(&assembly.client)));
+    let cancel = CancellationToken::new();
+    let stop = cancel.clone();
+    let listener = tokio::spawn(async move {
+        asked_to_stop().await;
+        stop.cancel();
+    });
+    let summary = assembly.engine.backfill(order, &cancel).await;
+    listener.abort();
+    let mut summary = summary.map_err(refused)?;
+    close(&assembly, &mut summary).await;
+    assembly.keep_vitals()?;
+    if let Some(desk) = desk {
+        desk.close().await;
+    }
+    Ok(summary)
+}
+
+/// Tells what a backfill would take. Asks Sierra nothing and changes nothing.
+///
+/// # Errors
+/// When the state cannot be read, or stream or sink are not configured.
+pub async fn plan_backfill(config: &Config, order: &BackfillOrder) -> anyhow::Result<Backfilled> {
+    match Assembly::open(config, Wishes { reach: Reach::Look, ..Wishes::usual() }).await {
+        Ok(assembly) => plan_of(&assembly, order).await,
+        Err(held) => asked_of_holder(config, held, order, true).await,
+    }
+}
+
+async fn plan_of(assembly: &Assembly, order: &BackfillOrder) -> anyhow::Result<Backfilled> {
+    let plan = assembly.engine.plan_backfill(order).await.map_err(refused)?;
+    let calls = plan.calls();
+    Ok(Backfilled {
+        records: plan.is_measured.then(|| plan.records()),
+        calls,
+        forecast: forecast::of(&assembly.client, &assembly.quota, calls, SECONDS_PER_CALL),
+        ranges: plan.cuts,
+    })
+}
+
+/// A backfill as it is asked for between processes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct BackfillQuestion {
+    stream: Stream,
+    numbers: NumbersQuestion,
+    since: Option<Timestamp>,
+    until: Option<Timestamp>,
+    locations: Vec<String>,
+    via: Via,
+    sink: Option<String>,
+    force: bool,
+    wait: bool,
+    /// Whether only to say what it would take.
+    plan: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum NumbersQuestion {
+    All,
+    Range { from: Option<RecordNumber>, to: Option<RecordNumber> },
+    List(Vec<RecordNumber>),
+}
+
+impl BackfillQuestion {
+    fn of(order: &BackfillOrder, plan: bool) -> Self {
+        let BackfillOrder { stream, selection, via, sink, force, wait_for_quota, meaning: _ } = order.clone();
+        let Selection { numbers, since, until, locations } = selection;
+        let numbers = match numbers {
+            Numbers::All => NumbersQuestion::All,
+            Numbers::Range { from, to } => NumbersQuestion::Range { from, to },
+            Numbers::List(list) => NumbersQuestion::List(list.to_vec()),
+        };
+        Self { stream, numbers, since, until, locations, via, sink, force, wait: wait_for_quota, plan }
+    }
+
+    fn order(&self) -> BackfillOrder {
+        let Self { stream, numbers, since, until, locations, via, sink, force, wait, plan: _ } = self.clone();
+        let numbers = match numbers {
+            NumbersQuestion::All => Numbers::All,
+            NumbersQuestion::Range { from, to } => Numbers::Range { from, to },
+            NumbersQuestion::List(list) => Numbers::List(list.into()),
+        };
+        let selection = Selection { numbers, since, until, locations };
+        BackfillOrder { stream, selection, via, sink, force, wait_for_quota: wait, meaning: None }
+    }
+
+    /// Answers from an assembly that is at work: one JSON document, or why there is none.
+    pub(super) async fn answer(
+        &self,
+        assembly: &Assembly,
+        serving: bool,
+        cancel: &CancellationToken,
+    ) -> anyhow::Result<(String, Exit)> {
+        let order = self.order();
+        if self.plan {
+            return Ok((serde_json::to_string(&plan_of(assembly, &order).await?)?, Exit::Ok));
+        }
+        if !serving {
+            let sentence = "another command holds the state and is no service: try again when it has ended".to_owned();
+            return Err(Declined { sentence, exit: Exit::TryLater }.into());
+        }
+        let summary = assembly.engine.backfill_beside(&order, cancel).await.map_err(refused)?;
+        let exit = Exit::of_code(summary.exit).unwrap_or(Exit::Unavailable);
+        Ok((serde_json::to_string(&summary)?, exit))
+    }
+}
+
+/// Asks the process that holds the state, if that is why it could not be opened.
+async fn asked_of_holder<T: serde::de::DeserializeOwned>(
+    config: &Config,
+    held: anyhow::Error,
+    order: &BackfillOrder,
+    plan: bool,
+) -> anyhow::Result<T> {
+    let question = Question::Backfill(BackfillQuestion::of(order, plan));
+    let mut answer = None;
+    let mut said = Vec::new();
+    let exit = ask_the_holder(config, &question, held, |line| {
+        match line {
+            Line::Data(data) => answer = Some(data),
+            Line::Talk(sentence) => said.push(sentence),
+            Line::Accepted | Line::Exit(_) => {}
+        }
+        Ok(())
+    })
+    .await?;
+    match answer {
+        Some(answer) => Ok(serde_json::from_str(&answer)?),
+        None => Err(Declined { sentence: said.join("\n"), exit }.into()),
+    }
+}
+
+/// What is not configured is a matter of the command line.
+fn refused(error: EngineError) -> anyhow::Error {
+    match error {
+        EngineError::Store(error) => error.into(),
+        error => Refused(error.to_string()).into(),
+    }
+}
+
+/// Logs what happens, and shows how far it is.
+struct Meter {
+    shown: Option<Shown>,
+    quota: QuotaSettings,
+    chronicle: Arc<Chronicle>,
+    client: OnceLock<Arc<SierraClient>>,
+    state: Mutex<Metered>,
+}
+
+#[derive(Default)]
+struct Metered {
+    progress: Progress,
+    /// Read since the engine last told how far it is.
+    read: u64,
+    pages: u64,
+    began: Option<Instant>,
+}
+
+impl Observer for Meter {
+    fn observe(&self, event: &Event) {
+        self.chronicle.observe(event);
+        let Some(shown) = &self.shown else { return };
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        match event {
+            Event::BackfillMoved { progress, .. } => {
+                state.began.get_or_insert_with(Instant::now);
+                (state.progress, state.read) = (*progress, 0);
+            }
+            Event::PageCaptured { pass: Pass::Backfill, entries, .. } => {
+                state.read += entries.fetched();
+                state.pages += 1;
+            }
+            _ => return,
+        }
+        shown(self.view(&state));
+    }
+}
+
+impl Meter {
+    #[expect(clippy::cast_precision_loss, reason = "an estimate for people")]
+    fn view(&self, state: &Metered) -> BackfillView {
+        let elapsed = state.began.map_or(0.0, |began| began.elapsed().as_secs_f64());
+        let per_call = if state.pages > 0 { elapsed / state.pages as f64 } else { SECONDS_PER_CALL };
+        let eta_seconds = match (state.progress.calls_left, self.client.get()) {
+            (Some(calls), Some(client)) => forecast::of(client, &self.quota, calls, per_call).eta_seconds,
+            _ => None,
+        };
+        BackfillView { done: state.progress.done + state.read, total: state.progress.total, eta_seconds }
+    }
+}
