@@ -326,6 +326,7 @@ mod tests {
             records("bibs", RecordResult::Changed, 7);
             outbox("archive", 3, Some(Duration::from_secs(5)));
             quarantine("bibs", 2);
+            task_restarted("capture");
         });
         recorder.handle().render()
     }

@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
+use sierra_sync::cli::unbuilt::UNBUILT_COMMANDS;
 use sierra_sync::simulator::Kind;
 
 use super::support::Site;
@@ -67,11 +68,9 @@ fn mistakes_in_the_configuration_are_refused_and_cost_nothing() {
 #[test]
 fn commands_that_are_not_built_say_what_to_do_instead() {
     let site = edited();
-    for (command, instead) in
-        [("run", "sierra-sync sync"), ("backfill", "sierra-sync sync"), ("queue", "sierra-sync status")]
-    {
-        let run = site.bench.run(&[command, "bibs", "--force"]).ends(2).complains(instead);
-        assert!(run.stderr.contains(&format!("`{command}` is not built yet; ")), "{}", run.stderr);
+    for row in UNBUILT_COMMANDS {
+        let sentence = format!("`{}` is not built yet; {}", row.name, row.instead);
+        site.bench.run(&[row.name, "bibs", "--force"]).ends(2).complains(&sentence);
     }
     assert_nothing_lost(&site);
 }

@@ -11,7 +11,7 @@ mod recovery;
 mod secrets;
 mod service;
 mod signals;
-mod storm;
 mod sinks;
+mod storm;
 mod support;
 mod sync;
