@@ -55,7 +55,6 @@ done
 fail() { echo "storm: $1" >&2; exit 1; }
 jq -e . "$place/log" >/dev/null || fail "a line is not JSON"
 found=$(jq -c 'select(.status_code == 429 and .attempt > 3)' "$place/log")
-# Of twelve refusals, shared by no more than three calls at once, one call gets four in a row.
 [ -n "$found" ] || fail "the filter of A13 finds nothing"
 jq -s -e 'all((.endpoint == "bibs") and (.delay | type == "number") and (.rate_limit_remaining == 0)
     and (.correlation_id | type == "string"))' <<<"$found" >/dev/null || fail "a fact is missing: $found"

@@ -3,6 +3,7 @@
 //! Wall budget, retries, breaker, quota and timeouts are the `Line`'s; tokens are `auth`'s; what an answer is, is
 //! `answer`'s. This file puts them together and turns their endings into the engine's terms.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use futures_util::future::BoxFuture;
@@ -29,7 +30,7 @@ use super::token_call::Way;
 use super::transport::Transport;
 use crate::clock::SharedClock;
 use crate::record::Stream;
-use crate::resilience::breaker::{BreakerState, OutageSnapshot};
+use crate::resilience::breaker::{BreakerState, OutageSnapshot, Scope};
 use crate::resilience::endpoint::{Endpoint, PerEndpoint};
 use crate::resilience::health::run_health_checks;
 use crate::resilience::line::Line;
@@ -76,9 +77,11 @@ pub(super) struct Inner {
     patience: Patience,
     memories: PerEndpoint<Mutex<EndpointMemory>>,
     quota_waits: QuotaWaitCounter,
-    has_reported_key: std::sync::atomic::AtomicBool,
+    has_reported_key: AtomicBool,
     /// Set where one health check is waited for: ends the wait.
     awaits_check_until: OnceLock<CancellationToken>,
+    /// Endpoints that were suspended then: their next call waits as well.
+    owed_checks: PerEndpoint<AtomicBool>,
 }
 
 impl SierraClient {
@@ -101,8 +104,9 @@ impl SierraClient {
             patience: parts.patience,
             memories: PerEndpoint::from_fn(|_| Mutex::default()),
             quota_waits: QuotaWaitCounter::default(),
-            has_reported_key: std::sync::atomic::AtomicBool::new(false),
+            has_reported_key: AtomicBool::new(false),
             awaits_check_until: OnceLock::new(),
+            owed_checks: PerEndpoint::default(),
         });
         let mut tasks = JoinSet::new();
         let checks = Arc::clone(&inner);
@@ -116,9 +120,15 @@ impl SierraClient {
     }
 
     /// From now on a sign of life that is asked for while the breaker is open waits for the health check that is due
-    /// next, a minute at most, before it gives up; not where a person holds the breaker open. `cancel` ends the wait.
-    /// For commands that end: a service comes back by itself.
+    /// next, a minute at most, before it gives up; not where a person holds the breaker open. So does the next call to
+    /// each endpoint that is suspended at present. `cancel` ends the wait. For commands that end, which would else be
+    /// over before the check is, one after the other; a service comes back by itself.
     pub fn await_health_checks(&self, cancel: CancellationToken) {
+        for endpoint in Endpoint::ALL {
+            let rejection = self.inner.line.breaker().rejects(Some(endpoint));
+            let is_suspended = rejection.is_some_and(|rejection| rejection.scope == Scope::Endpoint(endpoint));
+            self.inner.owed_checks.of(endpoint).store(is_suspended, Ordering::Relaxed);
+        }
         // Said twice, the first stays: there is one command in a process.
         drop(self.inner.awaits_check_until.set(cancel));
     }
@@ -167,7 +177,7 @@ impl Inner {
         match self.line.call(&context, &mut call, &RetryLog).await {
             Ok(success) => {
                 let beyond = success.value.info.as_ref().map(TokenInfo::beyond_reading).unwrap_or_default();
-                if !beyond.is_empty() && !self.has_reported_key.swap(true, std::sync::atomic::Ordering::Relaxed) {
+                if !beyond.is_empty() && !self.has_reported_key.swap(true, Ordering::Relaxed) {
                     log::key_can_write(&beyond);
                 }
                 Ok((success.value, self.account(&call.session, success.tally)))
@@ -186,6 +196,14 @@ impl Inner {
                 let date_of = |at| self.date_of(at);
                 let around = surroundings(&session, Traffic::default(), false, None, &date_of);
                 return Err(unaskable(&problem, &around));
+            }
+        }
+        if let Some(cancel) = self.awaits_check_until.get()
+            && self.owed_checks.of(endpoint).swap(false, Ordering::Relaxed)
+        {
+            tokio::select! {
+                () = self.line.breaker().decided_for(endpoint) => {}
+                () = cancel.cancelled() => {}
             }
         }
         let memory = self.memories.of(endpoint);

@@ -136,6 +136,22 @@ impl Breaker {
         }
     }
 
+    /// Waits until calls to `endpoint` pass, or until a health check that stands between has failed; at once if they pass
+    /// already. Somebody must be driving the health checks.
+    pub async fn decided_for(&self, endpoint: Endpoint) {
+        let openings = self.transition(|state, _, _| state.machine.openings_before(endpoint));
+        loop {
+            let changed = self.shared.changed.notified();
+            let is_decided = self.transition(|state, _, _| {
+                state.machine.rejects(Some(endpoint)).is_none() || state.machine.openings_before(endpoint) != openings
+            });
+            if is_decided {
+                return;
+            }
+            changed.await;
+        }
+    }
+
     /// Resolves at the next transition, or when a slot becomes free. Arm it before looking at the state.
     pub fn changed(&self) -> impl Future<Output = ()> + '_ {
         self.shared.changed.notified()

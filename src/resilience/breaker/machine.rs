@@ -441,6 +441,12 @@ impl BreakerMachine {
         self.key.outage().map(|outage| outage.openings)
     }
 
+    /// The same of the circuits that a call to `endpoint` meets: the key's and its own.
+    #[must_use]
+    pub fn openings_before(&self, endpoint: Endpoint) -> [Option<u32>; 2] {
+        [self.openings(), self.lanes.of(endpoint).outage().map(|outage| outage.openings)]
+    }
+
     /// Whether calls pass, are held back, or wait for a health check that is on its way.
     #[must_use]
     pub fn state(&self) -> BreakerState {

@@ -169,6 +169,29 @@ fn sync_waits_for_one_health_check() {
     site.sync(&slow).ends(0);
 }
 
+/// A suspended endpoint comes back with the first run after it is well, although the run's other streams need only a
+/// moment: its first call waits for its own health check.
+#[test]
+fn sync_waits_for_the_check_of_a_suspended_endpoint() {
+    let site = Site::loaded();
+    let slow = ["--set", "breaker.open_for=2s", "--set", "breaker.open_cap=2s", "--set", "breaker.failure_threshold=3"];
+    let fault = site.library.plan(Fault::Html { status: 503 }.at(Endpoint::Bibs));
+    // Items must answer between the first failure of bibs and the third, or everything is halted.
+    let is_suspended = (0..30).any(|_| {
+        site.sync(&slow);
+        let status = site.bench.run(&["status", "--json"]).ends(0).json_lines().remove(0);
+        let suspended = status["breaker"]["suspended_endpoints"] == serde_json::json!(["bibs"]);
+        if !suspended {
+            site.bench.run(&["breaker", "reset", "--yes"]).ends(0);
+        }
+        suspended
+    });
+    assert!(is_suspended);
+    site.library.with(|simulator| simulator.cancel(fault));
+    site.sync(&slow).ends(0);
+    site.assert_converged();
+}
+
 /// A process that holds the state is told through its socket: what is said takes hold there, at once, and is kept.
 #[test]
 fn a_running_process_is_told_through_its_socket() {
