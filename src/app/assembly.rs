@@ -119,7 +119,11 @@ impl Assembly {
             policy,
             marc: config.marc,
             zone: config.sierra.local_zone.clone(),
-            limits: Limits { outbox_max_bytes: config.store.outbox_max_size, min_free_bytes: config.store.min_free },
+            limits: Limits {
+                outbox_max_bytes: config.store.outbox_max_size,
+                min_free_bytes: config.store.min_free,
+                retention: config.store.retention,
+            },
             clock: Arc::clone(&clock),
             seed: wishes.seed,
             observer: wishes.observer,

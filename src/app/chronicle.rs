@@ -136,6 +136,15 @@ impl Observer for Chronicle {
                      <stream> --sink {sink} --force`, for each stream that it takes"
                 );
             }
+            Event::ChangesExpired { sink, count } => {
+                tracing::error!(
+                    event = "changes_expired",
+                    sink,
+                    count,
+                    "changes of patrons waited longer than privacy.retention for this sink and were removed; once it takes \
+                     deliveries, run `sierra-sync backfill patrons --sink {sink} --force`"
+                );
+            }
             Event::TaskPanicked { task, restarts } => {
                 metric::task_restarted(task);
                 tracing::error!(

@@ -186,6 +186,13 @@ pub enum Event {
         /// The sink.
         sink: String,
     },
+    /// Changes of patrons waited longer than they may be kept, and were removed.
+    ChangesExpired {
+        /// The sink that was still to get them.
+        sink: String,
+        /// How many.
+        count: u64,
+    },
     /// A task of the service panicked, which is a defect; it is started again.
     TaskPanicked {
         /// The task: `stream bibs`, `sink archive`.

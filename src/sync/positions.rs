@@ -5,15 +5,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 use tokio::sync::Mutex;
 
 use super::backpressure::Held;
 use super::fullness::{Holder, judge};
 use super::observer::{Event, SharedObserver};
-use super::ports::{Held as Stock, SinkPosition, Snapshot, Store, StoreError, StoreErrorKind};
+use super::ports::{Held as Stock, OutboxEntry, SinkPosition, Slice, Snapshot, Store, StoreError, StoreErrorKind};
 use super::published::Marks;
 use super::report::status::{Gap, SinkState};
 use super::report::summary::ErrorReport;
@@ -30,6 +31,8 @@ pub struct Limits {
     pub outbox_max_bytes: u64,
     /// Free bytes on the disk below which capture pauses.
     pub min_free_bytes: u64,
+    /// How long changes of patrons may wait to be delivered (A12).
+    pub retention: Duration,
 }
 
 /// The positions of all configured sinks.
@@ -155,6 +158,38 @@ impl Positions {
             self.detach(&mut inner, sink).await?;
         }
         Ok(if fullness.hold { Err(Held::OutboxFull { sinks: fullness.filling.join(", ") }) } else { Ok(()) })
+    }
+
+    /// Takes the changes of patrons that have waited longer than the retention out of the outbox (A12), with a gap for
+    /// each sink that was still to get them.
+    ///
+    /// # Errors
+    /// On any storage error.
+    pub async fn expire(&self) -> Result<(), StoreError> {
+        let mut inner = self.inner.lock().await;
+        let now = self.clock.now();
+        let retention = SignedDuration::try_from(self.limits.retention).unwrap_or(SignedDuration::MAX);
+        let Ok(limit) = now.checked_sub(retention) else { return Ok(()) };
+        let read = move |store: &dyn Store| Ok::<_, StoreError>((expired(store, limit)?, store.sink_positions()?));
+        let (expired, positions) = self.store.call(read).await?;
+        let (Some(first), Some(last)) = (expired.first(), expired.last()) else { return Ok(()) };
+        let (from, to) = (first.captured, last.captured);
+        for (sink, position) in &positions {
+            let count = expired.iter().filter(|entry| awaits(sink, position, entry)).count();
+            if count > 0 {
+                let why = format!("{count} changes of patrons waited longer than privacy.retention and were removed");
+                inner.notes.entry(sink.clone()).or_default().gaps.push(gap(from, to, &why));
+                self.observer.observe(&Event::ChangesExpired { sink: sink.clone(), count: count as u64 });
+            }
+        }
+        // The gaps are noted before the changes go: a crash in between leaves a gap that is told twice, never none.
+        self.save_notes(&inner).await?;
+        let dropped: Vec<Seq> = expired.iter().map(|entry| entry.seq).collect();
+        for part in dropped.chunks(200) {
+            let slice = Slice { dropped: part.to_vec(), ..Slice::default() };
+            self.store.call(move |store| store.commit(slice)).await?;
+        }
+        Ok(())
     }
 
     /// Notes that `sink` holds every change up to and including `through`. Tells whether it is still attached.
@@ -473,6 +508,32 @@ impl Inner {
         store.set_sink_positions(&inner.positions)?;
         Ok(inner)
     }
+}
+
+/// The waiting changes of patrons that were captured before `limit`, in order. Stops at the first change that is
+/// younger: what follows was captured later.
+fn expired(store: &dyn Store, limit: Timestamp) -> Result<Vec<OutboxEntry>, StoreError> {
+    let mut expired = Vec::new();
+    let mut after = Seq::ZERO;
+    loop {
+        let page = store.outbox_entries_after(after, 500)?;
+        let Some(last) = page.last() else { return Ok(expired) };
+        after = last.seq;
+        let has_younger = page.iter().any(|entry| entry.captured >= limit);
+        let old = page.into_iter().filter(|entry| entry.stream == Stream::Patrons && entry.captured < limit);
+        expired.extend(old);
+        if has_younger {
+            return Ok(expired);
+        }
+    }
+}
+
+/// Whether `sink` is still to get `entry`.
+fn awaits(sink: &str, position: &SinkPosition, entry: &OutboxEntry) -> bool {
+    position.attached
+        && position.confirmed < entry.seq
+        && position.streams.contains(&entry.stream)
+        && entry.only_for.as_ref().is_none_or(|only| only == sink)
 }
 
 fn read_notes(store: &dyn Store) -> Result<BTreeMap<String, SinkNote>, StoreError> {

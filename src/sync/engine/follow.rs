@@ -20,6 +20,7 @@ use crate::sync::backfill::{Backfill, Book, owed_loads};
 use crate::sync::capture::Lane;
 use crate::sync::capture::pass::{Owed, PassOrder, PassReport};
 use crate::sync::ledger::own_rows;
+use crate::sync::positions::Positions;
 use crate::sync::report::summary::StreamOutcome;
 use crate::sync::settings::Cadence;
 use crate::sync::timekeeper::Timekeeper;
@@ -28,6 +29,9 @@ use crate::sync::timekeeper::Timekeeper;
 const SOON: Duration = Duration::from_secs(30);
 /// How often it is looked whether a sink must be loaded.
 const LOOK_FOR_LOADS: Duration = Duration::from_secs(60);
+
+/// How often it is looked for changes that have waited too long.
+const LOOK_FOR_EXPIRED: Duration = Duration::from_secs(3_600);
 
 impl Engine {
     /// Follows Sierra until `cancel`. Returns once everything in flight is committed, and delivered to the sinks that
@@ -47,6 +51,8 @@ impl Engine {
                 supervised(&task, &observer, &cancel, || lane.run(ending.clone())).await
             });
         }
+        let (positions, over) = (Arc::clone(&self.positions), stop.asked.clone());
+        passes.spawn(async move { expire(&positions, &over).await });
         for lane in self.lanes.values() {
             let seed = self.seed;
             let (lane, timekeeper, board) = (Arc::clone(lane), Arc::clone(&self.timekeeper), Arc::clone(&self.board));
@@ -77,6 +83,19 @@ impl Engine {
         let (captured, delivered) = tokio::join!(capture, joined(&mut deliveries, &stop));
         captured.and(delivered)
     }
+}
+
+/// Removes what may not wait any longer, every hour.
+async fn expire(positions: &Positions, cancel: &CancellationToken) -> Result<(), StoreError> {
+    while !cancel.is_cancelled() {
+        positions.expire().await?;
+        tokio::select! {
+            biased;
+            () = tokio::time::sleep(LOOK_FOR_EXPIRED) => {}
+            () = cancel.cancelled() => break,
+        }
+    }
+    Ok(())
 }
 
 /// Loads the sinks that must be loaded with the stream of `lane`, beside its live passes.

@@ -75,6 +75,7 @@ impl Engine {
         let started = Instant::now();
         let before = self.standings();
         let whole_before = self.whole().await?;
+        self.positions.expire().await?;
         let (captured, capture_ended) = watch::channel(false);
         let mut deliveries = JoinSet::new();
         for lane in self.sinks.values().map(Arc::clone) {

@@ -83,7 +83,7 @@ impl<L: Library> Rig<L> {
             watch: Arc::default(),
             sinks: BTreeMap::new(),
             streams: streams.iter().copied().map(stream_settings).collect(),
-            limits: Limits { outbox_max_bytes: 2 << 30, min_free_bytes: 0 },
+            limits: Limits { outbox_max_bytes: 2 << 30, min_free_bytes: 0, retention: hours(30 * 24) },
             zone: TimeZone::UTC,
             meanings: Meanings::new(),
             engine: None,

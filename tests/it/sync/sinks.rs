@@ -9,7 +9,7 @@ use sierra_sync::sync::report::status::SinkState;
 use sierra_sync::sync::settings::WhenFull;
 use sierra_sync::sync::{Change, Store};
 
-use crate::support::{Act, Rig, ShelfSource, Trouble, minutes};
+use crate::support::{Act, Rig, ShelfSource, Trouble, hours, minutes};
 
 const BIBS: Stream = Stream::Bibs;
 
@@ -303,4 +303,29 @@ async fn a_slow_sink_holds_up_nobody() {
     assert_eq!(rig.sink("archive").holds(BIBS).len(), 600);
     running.await.expect("no panic").expect("a sound store");
     rig.assert_converged();
+}
+
+/// A12: what waits for a sink keeps to the retention of patrons' data; the gap is told, other streams wait on.
+#[tokio::test(start_paused = true)]
+async fn changes_of_patrons_do_not_wait_longer_than_they_may_be_kept() {
+    let mut rig = Rig::on_shelf(1, &[BIBS, Stream::Patrons]);
+    rig.library.with(|shelf| shelf.stock(BIBS, 5));
+    rig.library.with(|shelf| shelf.stock(Stream::Patrons, 7));
+    rig.sinks.get_mut("archive").expect("it exists").0.paused = true;
+    rig.limits.retention = hours(48);
+    assert_eq!(rig.sync().await.sinks["archive"].pending, 12);
+    tokio::time::sleep(hours(47)).await;
+    assert_eq!(rig.sync().await.sinks["archive"].pending, 12);
+    tokio::time::sleep(hours(2)).await;
+    assert_eq!(rig.sync().await.sinks["archive"].pending, 5);
+    let waiting = rig.store.outbox_entries_after(sierra_sync::sync::Seq::ZERO, 100).expect("up");
+    assert!(waiting.iter().all(|entry| entry.stream == BIBS), "{waiting:?}");
+    let told = rig.watch.events();
+    let told =
+        told.iter().filter(|event| matches!(event, Event::ChangesExpired { sink, count: 7 } if sink == "archive"));
+    assert_eq!(told.count(), 1);
+    let engine = rig.engine().await.expect("up");
+    let status = engine.status(&crate::support::NoVitals.inputs()).await.expect("up");
+    let gap = &status.sinks["archive"].gaps[0];
+    assert!(gap.error.as_ref().is_some_and(|why| why.contains("7 changes of patrons waited longer")), "{gap:?}");
 }
