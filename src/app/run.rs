@@ -123,9 +123,10 @@ struct Service {
 
 impl Service {
     async fn start(config: &Config, ground: &Ground) -> anyhow::Result<Self> {
-        let server = OpsServer::bind(&config.ops, false).await?.with_history(ground.history.clone());
+        // The state first: a second service is told who holds it, not that an address is taken.
         let wishes = Wishes { observer: ground.progress.clone(), ..Wishes::usual() };
         let assembly = Arc::new(Assembly::open(config, wishes).await?);
+        let server = OpsServer::bind(&config.ops, false).await?.with_history(ground.history.clone());
         let observatory = Arc::new(Observatory::over(Arc::clone(&assembly)).await?);
         tracing::info!(event = "ops_listening", address = %server.address(), "dashboard: http://{}/", server.address());
         let cancel = CancellationToken::new();

@@ -45,7 +45,7 @@ pub struct OpsState {
 #[derive(Debug, thiserror::Error)]
 pub enum OpsError {
     /// The address cannot be bound.
-    #[error("listen on {address}: {source}; choose another ops.listen or stop what holds it")]
+    #[error("listen on {address}; choose another ops.listen or stop what holds it")]
     Bind {
         /// The address.
         address: SocketAddr,

@@ -5,7 +5,7 @@
 //! passed on a monotonic clock. A step is coped with, never followed blindly: the run uses the smaller bound, and the
 //! next window reaches back further by the size of the step, so that records stamped by either clock are read.
 //!
-//! A `Date` that no clock in service shows is no time at all ([`FARTHEST`], [`EARLIEST`]): it counts as missing.
+//! A `Date` that no clock in service shows is no time at all (`FARTHEST`, `EARLIEST`): it counts as missing.
 
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};

@@ -100,6 +100,14 @@ pub enum EngineError {
         /// What was asked for.
         stream: Stream,
     },
+    /// The sink does not take the stream: there is nothing of it to load there.
+    #[error("sink {sink} does not take {stream}")]
+    NotTaken {
+        /// The sink.
+        sink: String,
+        /// The stream.
+        stream: Stream,
+    },
     /// There is no such sink.
     #[error("no sink is called {name:?}; configured are: {configured}")]
     UnknownSink {

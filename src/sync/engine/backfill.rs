@@ -105,10 +105,12 @@ impl Engine {
 
     /// The lane of the order's stream, once both stream and sink are known to be configured.
     fn lane_for(&self, order: &BackfillOrder) -> Result<&Lane, EngineError> {
-        if let Some(sink) = &order.sink {
-            self.sink(sink)?;
-        }
         let stream = order.stream;
+        if let Some(sink) = &order.sink
+            && !self.sink(sink)?.route.streams.contains(&stream)
+        {
+            return Err(EngineError::NotTaken { sink: sink.clone(), stream });
+        }
         self.lanes.get(&stream).map(AsRef::as_ref).ok_or(EngineError::UnknownStream { stream })
     }
 }

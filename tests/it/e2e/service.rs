@@ -66,6 +66,10 @@ fn the_service_follows_and_stops_in_order_and_other_commands_look_into_it() {
     assert!(seen["started"].is_string(), "the service tells, not the state: {seen}");
     assert!(seen["streams"]["bibs"]["next_run"].is_string(), "{seen}");
     site.sync(&[]).ends(75).complains("it is held by sierra-sync run");
+    // Who holds the state is told before what else is taken.
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = format!("ops.listen={}", taken.local_addr().expect("bound"));
+    site.bench.run(&["run", "--set", &address]).ends(75).complains("it is held by sierra-sync run");
 
     service.signal("TERM");
     let run = service.ended().ends(0);

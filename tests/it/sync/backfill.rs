@@ -396,3 +396,13 @@ async fn a_poisoned_record_is_set_aside_and_the_range_goes_on() {
         assert_eq!((summary.exit, counts.quarantined, counts.changed), (3, 1, 59), "{counts:?}");
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_sink_is_not_loaded_with_what_it_does_not_take() {
+    let mut rig = Rig::on_shelf(1, &[BIBS, Stream::Items]);
+    rig.sinks.get_mut("archive").expect("it exists").0.streams = vec![BIBS];
+    let engine = rig.engine().await.expect("up");
+    let refused = engine.plan_backfill(&BackfillOrder::reload(Stream::Items, "archive", false)).await;
+    assert_eq!(refused.expect_err("refused").to_string(), "sink archive does not take items");
+    engine.plan_backfill(&BackfillOrder::reload(BIBS, "archive", false)).await.expect("it takes bibs");
+}
