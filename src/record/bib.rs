@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde_json::value::RawValue;
 
-use super::{Fields, FixedFields, RecordNumber, VarField};
+use super::{Fields, RecordNumber, VarField};
 
 /// A live bib as Sierra answered it, normalised.
 #[derive(Debug, Clone)]
@@ -16,8 +16,6 @@ pub struct Bib {
     pub suppressed: bool,
     /// Trimmed location codes.
     pub locations: Vec<String>,
-    /// The fixed fields, by number.
-    pub fixed_fields: FixedFields,
     /// The variable fields in Sierra's order; `None` when the entry had no `varFields` key at all (BR-048).
     pub var_fields: Option<Vec<VarField>>,
     /// Sierra's own MARC rendering, when the entry brought one: used to check ours, never to replace it.

@@ -1,7 +1,6 @@
 //! Fields of a record: Sierra's top-level keys as they came, and its varFields and fixedFields.
 
-use std::collections::BTreeMap;
-
+use compact_str::CompactString;
 use serde_json::value::RawValue;
 
 /// The top-level keys of an entry with their JSON values, in the order in which Sierra sent them.
@@ -61,13 +60,13 @@ impl serde::Serialize for Fields {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct VarField {
     /// Sierra's group tag: one character as a rule, `_` for the leader.
-    pub field_tag: String,
+    pub field_tag: CompactString,
     /// The MARC tag as Sierra stores it; may be short, padded or not a tag at all.
-    pub marc_tag: Option<String>,
+    pub marc_tag: Option<CompactString>,
     /// First indicator, when sent.
-    pub ind1: Option<String>,
+    pub ind1: Option<CompactString>,
     /// Second indicator, when sent.
-    pub ind2: Option<String>,
+    pub ind2: Option<CompactString>,
     /// Whole content, of control fields and non-MARC fields.
     pub content: Option<String>,
     /// Subfields, of MARC data fields.
@@ -78,11 +77,7 @@ pub struct VarField {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Subfield {
     /// The code: one character as a rule.
-    pub tag: String,
+    pub tag: CompactString,
     /// The text.
     pub content: String,
 }
-
-/// Fixed-length fields keyed by their number, never by label: labels are local (field report BR-036).
-/// The raw value is the whole object `{label, value, display?}`.
-pub type FixedFields = BTreeMap<String, Box<RawValue>>;

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use super::{Fields, FixedFields, RecordNumber, VarField};
+use super::{Fields, RecordNumber, VarField};
 
 /// A live item as Sierra answered it, normalised. Its fixed fields 66 and 67 name patrons: `privacy` drops them
 /// before the item goes anywhere (BR-124).
@@ -18,8 +18,6 @@ pub struct Item {
     pub location: Option<String>,
     /// The bibs this item hangs from: none, one or many (bound-with).
     pub bib_ids: Vec<RecordNumber>,
-    /// The fixed fields, by number.
-    pub fixed_fields: FixedFields,
     /// The variable fields in Sierra's order.
     pub var_fields: Vec<VarField>,
     /// Every top-level key as it came.
