@@ -97,6 +97,13 @@ impl Builder<'_> {
         }
     }
 
+    /// To be called when all fields are there: a record without any is possible and worth a word.
+    pub(super) fn finish(&mut self) {
+        if self.record.is_empty() {
+            self.losses.push(LossKind::NoMarcFields, "", || "the record has no field".to_owned());
+        }
+    }
+
     fn code(&mut self, tag: Tag, came: &str, value: &str) -> Option<SubfieldCode> {
         if let [byte] = came.as_bytes()
             && let Some(code) = SubfieldCode::new(*byte)

@@ -33,7 +33,12 @@ pub fn from_sierra(
     let mut builder = Builder { record: &mut record, losses: &mut losses, policy: settings.on_illegal };
     leader(&mut builder, var_fields);
     for field in var_fields {
-        let Some(came) = field.marc_tag.as_deref() else { continue };
+        let Some(came) = field.marc_tag.as_deref() else {
+            if *field == VarField::default() {
+                builder.losses.push(LossKind::FieldEmpty, "", || "null or empty; left out".to_owned());
+            }
+            continue;
+        };
         let Some(tag) = builder.tag(came, || format!(" in group {}", short(&field.field_tag))) else { continue };
         if tag.is_control() { control(&mut builder, tag, field)? } else { data(&mut builder, tag, field)? }
     }
@@ -257,7 +262,7 @@ mod tests {
             assert!(lines.contains(&shown) && lines.len() == 3, "{tag:?}: {lines:?}");
             assert_eq!(losses, [format!("tag-repaired {expected}: was {tag:?}")]);
         }
-        for tag in ["", "  ", "2450", "24500", "ab", "24-", "24é", "2 5", "24\u{1f}", "٢٤٥"] {
+        for tag in ["", "  ", "2450", "24500", "ab", "24-", "24é", "2 5", "24\u{1f}", "٢٤٥", "000", "0", "00A"] {
             let fields =
                 vec![data("100", &[("a", "before")]), data(tag, &[("a", "x")]), data("900", &[("a", "after")])];
             let (lines, losses) = map(fields);
@@ -328,7 +333,7 @@ mod tests {
                 ],
             ),
         ] {
-            let own = |text: Option<&str>| text.map(str::to_owned);
+            let own = |text: Option<&str>| text.map(Into::into);
             let field = VarField { ind1: own(ind1), ind2: own(ind2), ..data("245", &[("a", "x")]) };
             assert_map(vec![field], &[&format!("245 {expected} $ax")], &losses);
         }

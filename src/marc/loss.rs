@@ -35,7 +35,7 @@ pub enum LossKind {
     LeaderExtra,
     /// A tag was trimmed or filled with zeros on the left to three characters.
     TagRepaired,
-    /// A tag that cannot be made into one; the field is left out.
+    /// A tag that cannot be made into one, 000 and 00A among them; the field is left out.
     TagInvalid,
     /// A field without content; it is left out.
     FieldEmpty,
@@ -53,6 +53,10 @@ pub enum LossKind {
     SubfieldCodeRepaired,
     /// A subfield code that cannot be one; the subfield is left out.
     SubfieldCodeInvalid,
+    /// MARCXML: an element inside a record that is none of MARCXML's, or not of its namespace, is left out.
+    ElementIgnored,
+    /// ISO 2709: data that no entry of the directory points to is left out.
+    DataUncovered,
     /// Characters that XML 1.0 forbids were left out.
     CharactersDropped,
     /// Characters that XML 1.0 forbids became U+FFFD.
@@ -69,7 +73,7 @@ pub enum LossKind {
 
 impl LossKind {
     /// Every kind, in the order of the enum.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 22] = [
         Self::LeaderMissing,
         Self::LeaderRepaired,
         Self::LeaderStatus,
@@ -84,6 +88,8 @@ impl LossKind {
         Self::IndicatorReplaced,
         Self::SubfieldCodeRepaired,
         Self::SubfieldCodeInvalid,
+        Self::ElementIgnored,
+        Self::DataUncovered,
         Self::CharactersDropped,
         Self::CharactersReplaced,
         Self::TextDamaged,
@@ -110,6 +116,8 @@ impl LossKind {
             Self::IndicatorReplaced => "indicator-replaced",
             Self::SubfieldCodeRepaired => "subfield-code-repaired",
             Self::SubfieldCodeInvalid => "subfield-code-invalid",
+            Self::ElementIgnored => "element-ignored",
+            Self::DataUncovered => "data-uncovered",
             Self::CharactersDropped => "characters-dropped",
             Self::CharactersReplaced => "characters-replaced",
             Self::TextDamaged => "text-damaged",
@@ -147,7 +155,7 @@ impl Losses {
         }
     }
 
-    /// The losses in the order in which they happened, and the sum of the rest.
+    /// The losses in the order in which they happened, and the sum of the rest ([`counts`] reads it).
     pub(super) fn into_vec(mut self) -> Vec<Loss> {
         if !self.further.is_empty() {
             let total: u64 = self.further.values().sum();
@@ -157,6 +165,24 @@ impl Losses {
         }
         self.listed
     }
+}
+
+/// How many losses of each kind a record has, those included that are only summed up.
+pub fn counts(losses: &[Loss]) -> impl Iterator<Item = (LossKind, u64)> {
+    losses.iter().flat_map(|loss| match loss.kind {
+        LossKind::FurtherLosses => summed_up(&loss.detail),
+        kind => vec![(kind, 1)],
+    })
+}
+
+/// Reads what [`Losses::into_vec`] wrote: `8 more: 7 tag-invalid, 1 field-empty`.
+fn summed_up(detail: &str) -> Vec<(LossKind, u64)> {
+    let (_, kinds) = detail.split_once(": ").unwrap_or_default();
+    let each = kinds.split(", ").filter_map(|part| {
+        let (count, name) = part.split_once(' ')?;
+        Some((LossKind::ALL.into_iter().find(|kind| kind.name() == name)?, count.parse().ok()?))
+    });
+    each.collect()
 }
 
 /// Turns what was found in one text into losses, or into an error where the settings ask for quarantine.
@@ -218,6 +244,13 @@ mod tests {
         assert_eq!(
             (last.kind, last.detail.as_str()),
             (LossKind::FurtherLosses, "8 more: 7 tag-invalid, 1 field-empty")
+        );
+        let mut sums = BTreeMap::<LossKind, u64>::new();
+        counts(&listed).for_each(|(kind, count)| *sums.entry(kind).or_default() += count);
+        assert_eq!(
+            sums.into_iter().collect::<Vec<_>>(),
+            [(LossKind::TagInvalid, MAX_LISTED as u64 + 7), (LossKind::FieldEmpty, 1)],
+            "none is missing from the counts"
         );
     }
 }

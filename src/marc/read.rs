@@ -98,6 +98,12 @@ pub enum Damage {
         /// The length that its leader gives.
         bytes: usize,
     },
+    /// ISO 2709: the record ends, and another begins, before the end that the length gives.
+    #[error("its length of {bytes} bytes reaches into the next record")]
+    Swallows {
+        /// The length that its leader gives.
+        bytes: usize,
+    },
     /// ISO 2709: base address or directory make no sense.
     #[error("its directory is damaged: {what}")]
     Directory {
@@ -113,9 +119,10 @@ pub enum Damage {
     /// ISO 2709: bytes that are no UTF-8 in a record that says it is UTF-8.
     #[error("it is marked as UTF-8 (leader 09 is a) and is not")]
     NotUtf8,
-    /// ISO 2709: an older character set.
+    /// ISO 2709: another character set. Which one, the record does not say.
     #[error(
-        "it is in MARC-8, not UTF-8: convert it first, such as with yaz-marcdump -f marc-8 -t utf-8 -l 9=97 -o marc"
+        "it is not UTF-8 and does not say that it is (leader 09 is not a): perhaps it is MARC-8, which yaz-marcdump \
+         -f marc-8 -t utf-8 -l 9=97 -o marc converts"
     )]
     Marc8,
     /// MARCXML: an entity that XML does not predefine.
@@ -171,7 +178,7 @@ impl Damage {
             Self::NotABib { .. } => "not a bib",
             Self::NoMarc => "no MARC",
             Self::ErrorAnswer => "error answer",
-            Self::Marc8 => "MARC-8",
+            Self::Marc8 | Self::NotUtf8 => "not UTF-8",
             Self::Marc(MarcError::IllegalCharacter { .. }) => "illegal character",
             Self::TooLarge { .. } | Self::Marc(_) => "too large",
             _ => "damaged",

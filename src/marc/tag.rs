@@ -6,7 +6,10 @@
 
 use std::fmt;
 
-/// A field's tag: three ASCII letters or digits.
+/// A field's tag: three ASCII letters or digits, but neither `000` nor `00A` and its like.
+///
+/// MARC 21 has control fields 001 to 009 and nothing else that begins with two zeros. Readers of ISO 2709 disagree on the
+/// rest: some take `00A` for a control field, others for a data field, whose content they then misread.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Tag([u8; 3]);
 
@@ -26,7 +29,7 @@ impl Tag {
     /// Control numbers of other systems, 035.
     pub const SYSTEM_CONTROL_NUMBER: Self = Self(*b"035");
 
-    /// Checks a tag; `None` unless it is exactly three ASCII letters or digits.
+    /// Checks a tag; `None` unless it is exactly three ASCII letters or digits, the third of them 1 to 9 after two zeros.
     #[must_use]
     pub fn new(text: &str) -> Option<Self> {
         Self::from_bytes(text.as_bytes().try_into().ok()?)
@@ -35,10 +38,14 @@ impl Tag {
     /// Checks the three bytes of a tag.
     #[must_use]
     pub fn from_bytes(bytes: [u8; 3]) -> Option<Self> {
-        bytes.iter().all(u8::is_ascii_alphanumeric).then_some(Self(bytes))
+        let is_tag = match bytes {
+            [b'0', b'0', third] => matches!(third, b'1'..=b'9'),
+            _ => bytes.iter().all(u8::is_ascii_alphanumeric),
+        };
+        is_tag.then_some(Self(bytes))
     }
 
-    /// Whether fields with this tag are control fields (`00X`): one value, no indicators, no subfields.
+    /// Whether fields with this tag are control fields (001 to 009): one value, no indicators, no subfields.
     #[must_use]
     pub const fn is_control(self) -> bool {
         self.0[0] == b'0' && self.0[1] == b'0'
@@ -137,7 +144,7 @@ mod tests {
 
     #[test]
     fn only_three_ascii_letters_or_digits_make_a_tag() {
-        for good in ["001", "245", "9XX", "abc", "000"] {
+        for good in ["001", "245", "9XX", "abc", "0A0"] {
             assert_eq!(Tag::new(good).map(|tag| tag.to_string()).as_deref(), Some(good));
         }
         for bad in ["", "1", "24", "2450", "24 ", " 24", "2é", "24\u{1f}", "۲۴۵", "2-5"] {
@@ -146,10 +153,17 @@ mod tests {
     }
 
     #[test]
-    fn control_tags_are_those_that_begin_with_two_zeros() {
-        let is_control = |text| Tag::new(text).is_some_and(Tag::is_control);
-        assert!(is_control("001") && is_control("009") && is_control("00A") && is_control("000"));
-        assert!(!is_control("010") && !is_control("100") && !is_control("A00"));
+    fn control_tags_are_001_to_009_and_nothing_else_begins_with_two_zeros() {
+        let is_control = |text| Tag::new(text).map(Tag::is_control);
+        for tag in ["001", "005", "009"] {
+            assert_eq!(is_control(tag), Some(true), "{tag}");
+        }
+        for tag in ["010", "100", "A00", "0A0"] {
+            assert_eq!(is_control(tag), Some(false), "{tag}");
+        }
+        for tag in ["000", "00A", "00z"] {
+            assert_eq!(is_control(tag), None, "{tag}");
+        }
     }
 
     #[test]

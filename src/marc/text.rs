@@ -25,10 +25,12 @@ pub(super) struct Findings {
 }
 
 impl Findings {
-    /// For people: `3 characters: U+0007, U+FFFE`.
+    /// For people: `3 characters: U+0007, U+FFFE`. Escapes are how MARC-8 changes its character set; whether they are
+    /// that here, nobody can tell.
     pub(super) fn describe_illegal(&self) -> String {
         let examples: Vec<String> = self.examples.iter().map(|&character| code_point(character)).collect();
-        format!("{}: {}", count(self.illegal, "character"), examples.join(", "))
+        let guess = if self.examples.contains(&'\u{1b}') { "; perhaps the text around is MARC-8" } else { "" };
+        format!("{}: {}{guess}", count(self.illegal, "character"), examples.join(", "))
     }
 }
 

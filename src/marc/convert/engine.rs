@@ -8,7 +8,7 @@ use super::summary::Summary;
 use crate::marc::format::{Format, WriteError, Writer};
 use crate::marc::read::{ReadError, ReadRecord};
 use crate::marc::settings::MarcSettings;
-use crate::marc::{Record, iso2709, marc_json, marcxml};
+use crate::marc::{Loss, Record, iso2709, loss, marc_json, marcxml};
 
 /// What to convert into what.
 #[derive(Debug, Clone, Copy)]
@@ -156,12 +156,12 @@ impl Run<'_> {
         }
     }
 
-    fn count(&mut self, losses: Vec<crate::marc::Loss>) {
+    fn count(&mut self, losses: Vec<Loss>) {
         self.summary.read += 1;
         self.summary.written += 1;
         self.summary.repaired += u64::from(!losses.is_empty());
-        for loss in losses {
-            *self.summary.losses.entry(loss.kind).or_default() += 1;
+        for (kind, count) in loss::counts(&losses) {
+            *self.summary.losses.entry(kind).or_default() += count;
         }
     }
 

@@ -3,22 +3,22 @@
 //! Saved answers have been through many hands: ids are numbers or texts (sierra-api.md §2.4), and stores such as NYPL's
 //! add nulls where Sierra omits keys (§3.1).
 
-use std::fmt;
-
 use serde::Deserialize;
-use serde::de::{Deserializer, Error, IgnoredAny, Visitor};
+use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
 use crate::marc::read::Damage;
-use crate::record::{RecordNumber, Stream, Subfield, VarField};
+use crate::record::{RecordNumber, Scalar, Stream, Subfield, VarField};
 
 /// One entry of a page.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Entry<'a> {
-    id: Option<Scalar>,
+    #[serde(borrow)]
+    id: Option<Scalar<'a>>,
     deleted: Option<bool>,
-    var_fields: Option<Vec<WireField>>,
+    #[serde(borrow)]
+    var_fields: Option<Vec<Option<WireField<'a>>>>,
     #[serde(borrow)]
     pub(super) marc: Option<&'a RawValue>,
     // What follows only tells kinds of records apart.
@@ -65,66 +65,78 @@ impl Entry<'_> {
 
     /// The variable fields, if the key was there at all.
     pub(super) fn take_var_fields(&mut self) -> Option<Vec<VarField>> {
-        self.var_fields.take().map(|fields| fields.into_iter().map(VarField::from).collect())
+        let fields = self.var_fields.take()?;
+        // A null among them becomes an empty one, which is reported.
+        Some(fields.into_iter().map(|field| field.map(VarField::from).unwrap_or_default()).collect())
     }
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct WireField {
-    field_tag: Option<Scalar>,
-    marc_tag: Option<Scalar>,
-    ind1: Option<Scalar>,
-    ind2: Option<Scalar>,
-    content: Option<Scalar>,
-    subfields: Option<Vec<WireSubfield>>,
+struct WireField<'a> {
+    #[serde(borrow)]
+    field_tag: Option<Scalar<'a>>,
+    #[serde(borrow)]
+    marc_tag: Option<Scalar<'a>>,
+    #[serde(borrow)]
+    ind1: Option<Scalar<'a>>,
+    #[serde(borrow)]
+    ind2: Option<Scalar<'a>>,
+    #[serde(borrow)]
+    content: Option<Scalar<'a>>,
+    #[serde(borrow)]
+    subfields: Option<Vec<Option<WireSubfield<'a>>>>,
 }
 
 #[derive(Deserialize)]
-struct WireSubfield {
-    tag: Option<Scalar>,
-    content: Option<Scalar>,
+struct WireSubfield<'a> {
+    #[serde(borrow)]
+    tag: Option<Scalar<'a>>,
+    #[serde(borrow)]
+    content: Option<Scalar<'a>>,
 }
 
-impl From<WireField> for VarField {
-    fn from(field: WireField) -> Self {
-        let text = |scalar: Option<Scalar>| scalar.map(|Scalar(text)| text);
-        let subfields = field.subfields.unwrap_or_default().into_iter().map(|subfield| Subfield {
-            tag: text(subfield.tag).unwrap_or_default(),
-            content: text(subfield.content).unwrap_or_default(),
-        });
+/// The keys that tell a record from a part of one.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Keys {
+    id: Option<IgnoredAny>,
+    var_fields: Option<IgnoredAny>,
+    marc: Option<IgnoredAny>,
+    deleted: Option<IgnoredAny>,
+    created_date: Option<IgnoredAny>,
+    updated_date: Option<IgnoredAny>,
+}
+
+/// Whether a JSON object is an entry, and not a part of one such as a location or a varField.
+pub(super) fn is_entry(json: &[u8]) -> bool {
+    serde_json::from_slice::<Keys>(json).is_ok_and(|keys| {
+        let Keys { id, var_fields, marc, deleted, created_date, updated_date } = keys;
+        id.is_some() && [var_fields, marc, deleted, created_date, updated_date].iter().any(Option::is_some)
+    })
+}
+
+impl From<WireSubfield<'_>> for Subfield {
+    fn from(subfield: WireSubfield<'_>) -> Self {
         Self {
-            field_tag: text(field.field_tag).unwrap_or_default(),
-            marc_tag: text(field.marc_tag),
-            ind1: text(field.ind1),
-            ind2: text(field.ind2),
-            content: text(field.content),
-            subfields: subfields.collect(),
+            tag: subfield.tag.map(Scalar::into_string).unwrap_or_default().into(),
+            content: subfield.content.map(Scalar::into_string).unwrap_or_default(),
         }
     }
 }
 
-/// A text, or a number where somebody's tools took a text for one.
-struct Scalar(String);
-
-impl<'de> Deserialize<'de> for Scalar {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct ScalarVisitor;
-        impl Visitor<'_> for ScalarVisitor {
-            type Value = Scalar;
-            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-                formatter.write_str("a string or a number")
-            }
-            fn visit_str<E: Error>(self, text: &str) -> Result<Scalar, E> {
-                Ok(Scalar(text.to_owned()))
-            }
-            fn visit_u64<E: Error>(self, number: u64) -> Result<Scalar, E> {
-                Ok(Scalar(number.to_string()))
-            }
-            fn visit_i64<E: Error>(self, number: i64) -> Result<Scalar, E> {
-                Ok(Scalar(number.to_string()))
-            }
+impl From<WireField<'_>> for VarField {
+    fn from(field: WireField<'_>) -> Self {
+        let text = |scalar: Option<Scalar<'_>>| scalar.map(Scalar::into_string);
+        let subfields = field.subfields.unwrap_or_default().into_iter();
+        let subfields = subfields.map(|subfield| subfield.map(Subfield::from).unwrap_or_default());
+        Self {
+            field_tag: text(field.field_tag).unwrap_or_default().into(),
+            marc_tag: text(field.marc_tag).map(Into::into),
+            ind1: text(field.ind1).map(Into::into),
+            ind2: text(field.ind2).map(Into::into),
+            content: text(field.content),
+            subfields: subfields.collect(),
         }
-        deserializer.deserialize_any(ScalarVisitor)
     }
 }

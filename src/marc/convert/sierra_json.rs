@@ -2,11 +2,11 @@
 
 use std::io::BufRead;
 
-use super::entry::Entry;
+use super::entry::{Entry, is_entry};
 use crate::marc::check::check_against;
 use crate::marc::from_sierra::from_sierra;
 use crate::marc::json::text::parse_lenient;
-use crate::marc::json::values::Values;
+use crate::marc::json::values::{Kind, Values};
 use crate::marc::loss::Loss;
 use crate::marc::marc_json;
 use crate::marc::model::Record;
@@ -32,7 +32,8 @@ const ENTRIES: &str = "entries";
 impl<R: BufRead> SierraReader<R> {
     /// Reads from `input`.
     pub fn new(input: R, settings: MarcSettings) -> Self {
-        Self { values: Values::new(input, Some(ENTRIES)), settings, losses: Vec::new() }
+        let kind = Kind { page_key: Some(ENTRIES), is_record: is_entry };
+        Self { values: Values::new(input, kind), settings, losses: Vec::new() }
     }
 }
 

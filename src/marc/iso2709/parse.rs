@@ -51,8 +51,11 @@ struct Parts<'a> {
     text: &'a str,
 }
 
-struct Entry {
-    tag: Tag,
+struct Entry<'a> {
+    /// `None` if it cannot be one.
+    tag: Option<Tag>,
+    /// The tag as it stands there.
+    came: &'a [u8],
     start: usize,
     /// Where the field's terminator is.
     end: usize,
@@ -84,13 +87,12 @@ impl<'a> Parts<'a> {
         Ok(Self { directory, data, text })
     }
 
-    fn entries(&self) -> impl Iterator<Item = Result<Entry, Damage>> {
+    fn entries(&self) -> impl Iterator<Item = Result<Entry<'a>, Damage>> {
         self.directory.chunks_exact(ENTRY_BYTES).map(|entry| {
             let damaged = |what| Damage::Directory { what };
-            let (tag, rest) = entry.split_at(3);
+            let (came, rest) = entry.split_at(3);
             let (length, start) = rest.split_at(4);
-            let tag =
-                tag.try_into().ok().and_then(Tag::from_bytes).ok_or(damaged("a tag is not three letters or digits"))?;
+            let tag = came.try_into().ok().and_then(Tag::from_bytes);
             let (Some(length), Some(start)) = (number(length), number(start)) else {
                 return Err(damaged("a length or a start is not a number"));
             };
@@ -98,8 +100,10 @@ impl<'a> Parts<'a> {
             let begins = start == 0 || self.data.get(start - 1) == Some(&FIELD_TERMINATOR);
             let end = (start + length).checked_sub(1).filter(|&end| end >= start);
             match end {
-                Some(end) if begins && self.data.get(end) == Some(&FIELD_TERMINATOR) => Ok(Entry { tag, start, end }),
-                _ => Err(Damage::Misplaced { tag }),
+                Some(end) if begins && self.data.get(end) == Some(&FIELD_TERMINATOR) => {
+                    Ok(Entry { tag, came, start, end })
+                }
+                _ => Err(tag.map_or(damaged("a field with an odd tag is misplaced"), |tag| Damage::Misplaced { tag })),
             }
         })
     }
@@ -110,10 +114,15 @@ impl<'a> Parts<'a> {
             return None;
         }
         record.adopt_text(self.text)?;
-        let mut room = self.data.len();
+        // Each field after the one before, and nothing between: all else is for the careful way.
+        let mut next = 0;
         for entry in self.entries() {
-            let Entry { tag, start, end } = entry.ok()?;
-            room = room.checked_sub(end + 1 - start)?;
+            let Entry { tag, start, end, .. } = entry.ok()?;
+            if start != next {
+                return None;
+            }
+            next = end + 1;
+            let tag = tag?;
             let field = self.data.get(start..end)?;
             if tag.is_control() {
                 if memchr::memchr2(FIELD_TERMINATOR, SUBFIELD_DELIMITER, field).is_some() {
@@ -145,23 +154,47 @@ impl<'a> Parts<'a> {
             }
             record.close_data(tag, indicators, first_subfield);
         }
-        Some(())
+        (next == self.data.len() && next > 0).then_some(())
     }
 
     /// The careful way.
     fn copy_into(&self, builder: &mut Builder<'_>) -> Result<(), Damage> {
-        let mut room = self.data.len();
+        self.check_coverage(builder)?;
         for entry in self.entries() {
-            let Entry { tag, start, end } = entry?;
-            // Fields that overlap would let a small file make an enormous one.
-            let overlap = Damage::Directory { what: "its fields overlap" };
-            room = room.checked_sub(end + 1 - start).ok_or(overlap)?;
-            let field = self.text.get(start..end).ok_or(Damage::Misplaced { tag })?;
+            let Entry { tag, came, start, end } = entry?;
+            let field =
+                self.text.get(start..end).ok_or(Damage::Directory { what: "a field ends inside a character" })?;
+            let Some(tag) = tag.or_else(|| builder.tag(&String::from_utf8_lossy(came), String::new)) else { continue };
             if tag.is_control() {
                 builder.control(tag, field)?;
             } else {
                 copy_data(builder, tag, field)?;
             }
+        }
+        builder.finish();
+        Ok(())
+    }
+
+    /// Whether each byte of the data belongs to one field. Two entries on one field mean that one of them is wrong, and
+    /// they would let a small file make an enormous one; data without an entry may be what an editor took out.
+    fn check_coverage(&self, builder: &mut Builder<'_>) -> Result<(), Damage> {
+        let damaged = |what| Damage::Directory { what };
+        let spans = self.entries().map(|entry| entry.map(|entry| (entry.start, entry.end + 1)));
+        let mut spans = spans.collect::<Result<Vec<_>, _>>()?;
+        if spans.is_empty() && !self.data.is_empty() {
+            return Err(damaged("it is empty, and there is data"));
+        }
+        spans.sort_unstable();
+        let (mut covered, mut uncovered) = (0, 0);
+        for (start, end) in spans {
+            uncovered += start.checked_sub(covered).ok_or(damaged("its fields overlap"))?;
+            covered = end;
+        }
+        uncovered += self.data.len().saturating_sub(covered);
+        if uncovered > 0 {
+            builder.losses.push(LossKind::DataUncovered, "", || {
+                format!("{} that no field of the directory covers left out", text::count(uncovered as u64, "byte"))
+            });
         }
         Ok(())
     }
@@ -334,7 +367,6 @@ mod tests {
         assert_eq!(with(12, "00000"), damaged("the base address is outside of the record"));
         assert_eq!(with(12, "99999"), damaged("the base address is outside of the record"));
         assert_eq!(with(12, "00048"), damaged("it does not end at the base address"));
-        assert_eq!(with(24, "0-1"), damaged("a tag is not three letters or digits"));
         assert_eq!(with(27, "00x2"), damaged("a length or a start is not a number"));
         let tag = |text| Tag::new(text).expect("a tag");
         assert_eq!(with(27, "0000"), Err(Damage::Misplaced { tag: tag("001") }));
@@ -343,15 +375,11 @@ mod tests {
         assert_eq!(with(43, "99999"), Err(Damage::Misplaced { tag: tag("245") }));
         // One byte into the field, and to its end.
         assert_eq!(with(39, "000500003"), Err(Damage::Misplaced { tag: tag("245") }));
-        // Both entries on the same field: small files could be made to grow without end.
+        // Both entries on the same field: one of them is wrong, and small files could be made to grow without end.
         let twice = assemble(LEADER, &[("500", b"  \x1fax\x1e"), ("500", b"  \x1fax\x1e")]);
         let mut overlapping = twice.clone();
         overlapping[43..48].copy_from_slice(b"00000");
-        assert_eq!(
-            parsed(&overlapping).map(|(fields, _)| fields.len()),
-            Ok(2),
-            "gaps and repeats within bounds are read"
-        );
+        assert_eq!(parsed(&overlapping), damaged("its fields overlap"));
         let mut directory = overlapping[24..36].repeat(40);
         directory.push(FIELD_TERMINATOR);
         let base = 24 + directory.len();
@@ -359,6 +387,43 @@ mod tests {
             [format!("{:05}nam a22{base:05} a 4500", base + 7).into_bytes(), directory, b"  \x1fax\x1e\x1d".to_vec()]
                 .concat();
         assert_eq!(parsed(&bytes), damaged("its fields overlap"));
+        let bytes = b"00033nam a2200025 a 4500\x1e  \x1fax\x1e\x1d";
+        assert_eq!(parsed(bytes), damaged("it is empty, and there is data"));
+    }
+
+    #[test]
+    fn data_that_no_entry_covers_is_a_loss_wherever_it_lies() {
+        let three = [("001", &b"x\x1e"[..]), ("500", b"  \x1faNote\x1e"), ("245", b"10\x1faT\x1e")];
+        for (left_out, bytes) in [(0, 2), (1, 9), (2, 6)] {
+            let mut record = assemble(LEADER, &three);
+            record.drain(24 + 12 * left_out..36 + 12 * left_out);
+            let (length, base) = (record.len(), 24 + 25);
+            record[..5].copy_from_slice(format!("{length:05}").as_bytes());
+            record[12..17].copy_from_slice(format!("{base:05}").as_bytes());
+            let (fields, losses) = parsed(&record).expect("the other fields are sound");
+            assert_eq!(fields.len(), 2);
+            assert_eq!(
+                losses,
+                [format!("data-uncovered : {bytes} bytes that no field of the directory covers left out")]
+            );
+        }
+    }
+
+    /// MARC 21 has 001 to 009; what else begins with two zeros is a data field to some readers.
+    #[test]
+    fn an_odd_tag_costs_its_field_alone() {
+        for tag in ["0-1", "00A", "000", "   ", "24\u{e}"] {
+            let bytes = assemble(LEADER, &[("001", b"x\x1e"), (tag, b"lost\x1e"), ("245", b"10\x1faT\x1e")]);
+            let (fields, losses) = parsed(&bytes).expect("the other fields are sound");
+            assert_eq!(fields, ["001 x", "245 10 $aT"], "{tag:?}");
+            assert_eq!(losses, [format!("tag-invalid : tag {tag:?}; field left out")]);
+        }
+    }
+
+    #[test]
+    fn a_record_without_fields_is_read_and_mentioned() {
+        let (fields, losses) = parsed(&assemble(LEADER, &[])).expect("a leader is something");
+        assert_eq!((fields.len(), losses), (0, vec!["no-marc-fields : the record has no field".to_owned()]));
     }
 
     proptest::proptest! {

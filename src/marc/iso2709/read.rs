@@ -3,7 +3,7 @@
 use std::io::{self, Read};
 
 use super::parse::{number, parse};
-use super::{LEADER_BYTES, MAX_RECORD_BYTES, RECORD_TERMINATOR};
+use super::{ENTRY_BYTES, FIELD_TERMINATOR, LEADER_BYTES, MAX_RECORD_BYTES, RECORD_TERMINATOR};
 use crate::marc::loss::{Loss, Losses};
 use crate::marc::model::Record;
 use crate::marc::read::{Damage, ReadError, ReadRecord};
@@ -12,7 +12,7 @@ use crate::marc::settings::OnIllegal;
 /// Reads ISO 2709 records one after another. A damaged one is reported and costs none of its neighbours: reading goes
 /// on after the next record terminator or at the next thing that looks like a leader, whichever comes first.
 ///
-/// Line ends, blanks, NUL and Ctrl-Z between records are passed over.
+/// Line ends, blanks, NUL and Ctrl-Z between records are passed over, and so is a byte order mark at the very start.
 #[derive(Debug)]
 pub struct Reader<R> {
     input: R,
@@ -29,6 +29,9 @@ pub struct Reader<R> {
     policy: OnIllegal,
     losses: Vec<Loss>,
 }
+
+/// What may stand between records.
+const GAP: &[u8] = b" \r\n\t\0\x1a";
 
 /// Room for two records of the greatest possible length, so that one always lies in the window as a whole.
 const WINDOW_BYTES: usize = 256 << 10;
@@ -88,7 +91,7 @@ impl<R: Read> Reader<R> {
             if unused.is_empty() {
                 return Ok(false);
             }
-            let gap = unused.iter().position(|byte| !b" \r\n\t\0\x1a".contains(byte));
+            let gap = unused.iter().position(|byte| !GAP.contains(byte));
             let bytes = gap.unwrap_or(unused.len());
             self.advance(bytes);
             if gap.is_some() {
@@ -97,21 +100,26 @@ impl<R: Read> Reader<R> {
         }
     }
 
-    /// A file that is something else altogether is said to be that, instead of one damaged record (BR-046).
+    /// A file that is something else altogether is said to be that, instead of one damaged record (BR-046). Judged by
+    /// what comes after a byte order mark and blanks, however slowly it comes.
     fn refuse_other_forms(&mut self) -> Result<(), ReadError> {
+        const MARK: &[u8] = b"\xEF\xBB\xBF";
         const ERROR_TEXT: &[u8] = b"ErrorCode(";
+        self.fill(MARK.len())?;
+        if self.unused().starts_with(MARK) {
+            self.advance(MARK.len());
+        }
+        self.skip_gap()?;
         self.fill(ERROR_TEXT.len())?;
-        let unused = self.unused().trim_ascii_start();
-        let found = match unused {
+        let found = match self.unused() {
             [b'{' | b'[', ..] => "JSON",
             [b'<', ..] => "XML or HTML",
-            [0xEF, 0xBB, 0xBF, b'<', ..] => "XML",
             [] => "empty",
-            _ if unused.starts_with(ERROR_TEXT) => "an error answer of Sierra",
+            unused if unused.starts_with(ERROR_TEXT) => "an error answer of Sierra",
             _ => return Ok(()),
         };
         self.has_failed = true;
-        Err(ReadError::Unreadable { offset: self.offset, reason: format!("this is {found}, not ISO 2709") })
+        Err(ReadError::Unreadable { offset: 0, reason: format!("this is {found}, not ISO 2709") })
     }
 
     fn extent(&mut self) -> Result<Result<usize, Damage>, ReadError> {
@@ -123,8 +131,9 @@ impl<R: Read> Reader<R> {
             return Ok(Err(Damage::Length { bytes }));
         }
         self.fill(bytes)?;
-        Ok(match self.unused().get(bytes - 1) {
-            Some(&RECORD_TERMINATOR) => Ok(bytes),
+        Ok(match self.unused().get(..bytes) {
+            Some(record @ [.., RECORD_TERMINATOR]) if swallows_another(record) => Err(Damage::Swallows { bytes }),
+            Some([.., RECORD_TERMINATOR]) => Ok(bytes),
             Some(_) => Err(Damage::Length { bytes }),
             None => Err(Damage::Truncated),
         })
@@ -134,23 +143,56 @@ impl<R: Read> Reader<R> {
     fn resynchronise(&mut self) -> Result<(), ReadError> {
         self.advance(1.min(self.unused().len()));
         loop {
-            self.fill(MAX_RECORD_BYTES)?;
+            // Whether a record begins at some place shows at its end, which may be as far away as this.
+            self.fill(2 * MAX_RECORD_BYTES)?;
             let unused = self.unused();
             if unused.is_empty() {
                 return Ok(());
             }
             let terminator = memchr::memchr(RECORD_TERMINATOR, unused).map(|position| position + 1);
             let searched = unused.get(..terminator.unwrap_or(unused.len())).unwrap_or_default();
-            let leader = searched.windows(LEADER_BYTES).position(looks_like_a_leader);
+            let begins = |position: &usize| {
+                searched.get(*position..).is_some_and(|rest| looks_like_a_leader(rest) || is_whole_record(rest))
+            };
+            let leader = (0..searched.len().saturating_sub(LEADER_BYTES - 1)).find(begins);
             if let Some(bytes) = leader.or(terminator) {
                 self.advance(bytes);
                 return Ok(());
             }
-            // A leader may begin in the last bytes of what is here.
-            let passed = if self.is_exhausted { unused.len() } else { unused.len().saturating_sub(LEADER_BYTES - 1) };
+            // A record may begin in the last bytes of what is here.
+            let passed = if self.is_exhausted { unused.len() } else { unused.len().saturating_sub(MAX_RECORD_BYTES) };
             self.advance(passed);
         }
     }
+}
+
+/// Whether after a record terminator inside of `record` another record begins.
+fn swallows_another(record: &[u8]) -> bool {
+    let mut rest = record;
+    while let Some(position) = memchr::memchr(RECORD_TERMINATOR, rest) {
+        rest = rest.get(position + 1..).unwrap_or_default();
+        let after = rest.iter().position(|byte| !GAP.contains(byte)).and_then(|blanks| rest.get(blanks..));
+        let end = after.and_then(|after| memchr::memchr(RECORD_TERMINATOR, after).map(|end| (after, end + 1)));
+        let next = end.and_then(|(after, end)| after.get(..end)).unwrap_or_default();
+        if looks_like_a_leader(next) || is_whole_record(next) {
+            return true;
+        }
+    }
+    false
+}
+
+/// Whether `bytes`, which end with the next record terminator, are one record whatever its leader says besides: a length
+/// that leads to the terminator, and a base address that leads to the end of a directory.
+fn is_whole_record(bytes: &[u8]) -> bool {
+    let length = bytes.get(..5).and_then(number);
+    let base = bytes.get(12..17).and_then(number);
+    length == Some(bytes.len())
+        && bytes.last() == Some(&RECORD_TERMINATOR)
+        && base.is_some_and(|base| {
+            base > LEADER_BYTES
+                && (base - LEADER_BYTES - 1).is_multiple_of(ENTRY_BYTES)
+                && bytes.get(base - 1) == Some(&FIELD_TERMINATOR)
+        })
 }
 
 /// Five digits, `22`, five digits, `4500` where a leader has them. Text does not look like that.
@@ -277,6 +319,48 @@ mod tests {
             );
             assert!(read[1].starts_with("record 2 at byte 40: ") && read[1].contains(message), "{shown}: {read:?}");
         }
+    }
+
+    /// A length that is wrong and yet leads to a terminator: that of a later record.
+    #[test]
+    fn a_length_that_reaches_into_the_next_record_costs_none_of_its_neighbours() {
+        let mut greedy = record("2");
+        greedy[..5].copy_from_slice(b"00080");
+        let mut very = record("2");
+        very[..5].copy_from_slice(b"00122");
+        let odd = [b"00040nam a4".to_vec(), record("3")[11..].to_vec()].concat();
+        for (bytes, length) in [
+            ([record("1"), greedy.clone(), record("3"), record("4")].concat(), 80),
+            ([record("1"), greedy, odd, record("4")].concat(), 80),
+            ([record("1"), very, b"\r\n".to_vec(), record("3"), record("4")].concat(), 122),
+        ] {
+            let told = format!("record 2 at byte 40: its length of {length} bytes reaches into the next record");
+            assert_eq!(read(&bytes), ["1", &told, "3", "4"]);
+        }
+    }
+
+    #[test]
+    fn a_neighbour_with_an_odd_leader_is_found_after_a_record_that_is_cut_off() {
+        let odd = |place: usize, text: &str| {
+            let mut bytes = record("3");
+            bytes[place..place + text.len()].copy_from_slice(text.as_bytes());
+            bytes
+        };
+        for neighbour in [odd(20, "450 "), odd(10, "4"), odd(9, "xx"), odd(20, "    ")] {
+            for before in [30, 33, 39] {
+                let bytes = [record("1"), record("2")[..before].to_vec(), neighbour.clone(), record("4")].concat();
+                let read = read(&bytes);
+                assert_eq!((read.len(), &read[2..]), (4, &["3".to_owned(), "4".to_owned()][..]), "{read:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_byte_order_mark_and_blanks_before_the_first_record_are_passed_over() {
+        assert_eq!(read(&[b"\xEF\xBB\xBF".to_vec(), record("1"), record("2")].concat()), ["1", "2"]);
+        assert_eq!(read(&[b"\n".repeat(40), record("1")].concat()), ["1"], "blanks that come alone are not all");
+        assert_eq!(read(b"\xEF\xBB\xBF<a/>"), ["cannot read on at byte 0: this is XML or HTML, not ISO 2709"]);
+        assert_eq!(read(&b"\n".repeat(40)), ["cannot read on at byte 0: this is empty, not ISO 2709"]);
     }
 
     #[test]

@@ -20,6 +20,9 @@ pub enum DoesNotFit {
         /// Its length with indicators and delimiters.
         bytes: usize,
     },
+    /// There is no field at all: 26 bytes that readers take for a damaged record.
+    #[error("the record has no field, and readers of ISO 2709 refuse such a record: write MARCXML or MARC-in-JSON")]
+    Empty,
     /// The record as a whole is too long.
     #[error("the record has {bytes} bytes and ISO 2709 allows {MAX_RECORD_BYTES}: write MARCXML or MARC-in-JSON")]
     Record {
@@ -31,8 +34,11 @@ pub enum DoesNotFit {
 /// Appends one record.
 ///
 /// # Errors
-/// When a field or the record does not fit. Nothing is truncated, and nothing has been appended then.
+/// When a field or the record does not fit, or there is no field. Nothing is truncated, and nothing has been appended then.
 pub fn write_record(target: &mut Vec<u8>, record: &Record) -> Result<(), DoesNotFit> {
+    if record.is_empty() {
+        return Err(DoesNotFit::Empty);
+    }
     let mut data_bytes = 0;
     for field in record.fields() {
         let bytes = field_bytes(&field);
@@ -107,6 +113,13 @@ mod tests {
         write_record(&mut target, &record).unwrap();
         let expected = "00062cas a2200049 i 4500001000400000245000800004\u{1e}é1\u{1e}  \u{1f}a漢\u{1e}\u{1d}";
         assert_eq!(String::from_utf8(target).unwrap(), expected);
+    }
+
+    #[test]
+    fn a_record_without_fields_is_refused() {
+        let mut target = Vec::new();
+        assert_eq!(write_record(&mut target, &record_with(&[])), Err(DoesNotFit::Empty));
+        assert!(target.is_empty());
     }
 
     /// BR-082: the last byte that fits is written, the first that does not is refused, and nothing is cut.

@@ -1,6 +1,6 @@
 //! Finds where a JSON value ends without building it.
 
-/// Follows one JSON object or array byte by byte: pure, and fed with chunks as they come.
+/// Follows one JSON value byte by byte: pure, and fed with chunks as they come.
 ///
 /// It knows the grammar as far as needed to notice at once that a value is damaged, so that a cut line in NDJSON does
 /// not swallow its neighbours: brackets match, keys, colons and commas are in place, no text spans lines. What is
@@ -9,6 +9,7 @@
 pub(in crate::marc) struct Scanner {
     open: Vec<u8>,
     state: State,
+    is_too_deep: bool,
     /// The key whose array value ends the scan, in the outermost object.
     page_key: Option<&'static str>,
     /// The start of the key read last in the outermost object.
@@ -43,16 +44,23 @@ pub(in crate::marc) enum Step {
 
 /// How deep values may nest; serde_json has a limit of 128.
 const MAX_DEPTH: usize = 120;
+/// How deep they may nest for their end to be found all the same.
+const MAX_FOLLOWED: usize = 1 << 20;
 
 impl Scanner {
     /// For a value that begins with the next byte.
     pub(in crate::marc) fn new(page_key: Option<&'static str>) -> Self {
-        Self { open: Vec::new(), state: State::Value, page_key, key: Vec::new() }
+        Self { open: Vec::new(), state: State::Value, is_too_deep: false, page_key, key: Vec::new() }
     }
 
     /// For the rest of an object after the value of one of its keys.
     pub(in crate::marc) fn after_value_in_object() -> Self {
-        Self { open: vec![b'{'], state: State::CommaOrEnd, page_key: None, key: Vec::new() }
+        Self { open: vec![b'{'], state: State::CommaOrEnd, is_too_deep: false, page_key: None, key: Vec::new() }
+    }
+
+    /// Whether the value nests deeper than a parser would follow. Its end is found nevertheless.
+    pub(in crate::marc) fn is_too_deep(&self) -> bool {
+        self.is_too_deep
     }
 
     /// Follows the next chunk of the input.
@@ -70,6 +78,7 @@ impl Scanner {
                     position += length;
                     self.state = match rest.get(length) {
                         Some(b'"') if is_key => State::Colon,
+                        Some(b'"') if self.open.is_empty() => return Step::Done(position + 1),
                         Some(b'"') => State::CommaOrEnd,
                         Some(b'\\') => State::Escape { is_key },
                         _ => return Step::Broken(position, "a text is cut off by the end of its line"),
@@ -79,6 +88,7 @@ impl Scanner {
                     self.note_key(is_key, b"\\");
                     self.state = State::Text { is_key };
                 }
+                State::Scalar if self.open.is_empty() && !is_of_scalar(byte) => return Step::Done(position),
                 _ if byte.is_ascii_whitespace() => {
                     if self.state == State::Scalar {
                         self.state = State::CommaOrEnd;
@@ -104,9 +114,10 @@ impl Scanner {
                 if byte == b'[' && self.is_page() {
                     return Ok(Turn::Page);
                 }
-                if self.open.len() >= MAX_DEPTH {
+                if self.open.len() >= MAX_FOLLOWED {
                     return Err("it nests too deeply");
                 }
+                self.is_too_deep |= self.open.len() >= MAX_DEPTH;
                 self.open.push(byte);
                 self.state = if byte == b'{' { State::KeyOrEnd } else { State::ValueOrEnd };
             }
@@ -125,8 +136,8 @@ impl Scanner {
                 self.key.clear();
                 self.state = State::Text { is_key: true };
             }
-            b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z' | b'-' | b'+' | b'.' if takes_value => self.state = State::Scalar,
-            b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z' | b'-' | b'+' | b'.' if self.state == State::Scalar => {}
+            _ if takes_value && is_of_scalar(byte) => self.state = State::Scalar,
+            _ if self.state == State::Scalar && is_of_scalar(byte) => {}
             _ => return Err("brackets, keys, colons and commas are not where they belong"),
         }
         Ok(Turn::On)
@@ -151,6 +162,10 @@ impl Scanner {
             self.key.extend(bytes.iter().take(room));
         }
     }
+}
+
+fn is_of_scalar(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'+' | b'.')
 }
 
 enum Turn {
@@ -192,6 +207,9 @@ mod tests {
             r#"{"a":"}\"]","b":[1,{"c":null}, -1.5e+3 ,true]}"#,
             r#"{"total": 1 ,"x":{"entries":[1]},"entries":{}}"#,
             "{\n \"a\" :\t[ ]\r\n}",
+            "null",
+            "-1.5e+3",
+            r#""a text, [not] a \"value\"""#,
         ] {
             assert_eq!(scan(&format!("{text}  {{")), Step::Done(text.len()), "{text}");
         }
@@ -221,6 +239,15 @@ mod tests {
         ] {
             assert!(matches!(scan(text), Step::Broken(at, _) if at == position), "{text}: {:?}", scan(text));
         }
-        assert!(matches!(scan(&"[".repeat(500)), Step::Broken(MAX_DEPTH, _)));
+    }
+
+    #[test]
+    fn the_end_of_a_value_that_nests_too_deeply_is_found() {
+        for (depth, is_too_deep) in [(MAX_DEPTH, false), (MAX_DEPTH + 1, true)] {
+            let text = format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+            let mut scanner = Scanner::new(None);
+            assert_eq!((scanner.feed(text.as_bytes()), scanner.is_too_deep()), (Step::Done(2 * depth), is_too_deep));
+        }
+        assert!(matches!(Scanner::new(None).feed(&vec![b'['; 2 << 20]), Step::Broken(MAX_FOLLOWED, _)));
     }
 }

@@ -6,8 +6,8 @@ use std::ops::Deref;
 
 use serde::de::{Deserialize, Deserializer, Error, Visitor};
 
-use super::surrogate;
 use crate::marc::read::Damage;
+use crate::record::surrogate;
 
 /// A JSON string that points into the input unless it holds escapes. `Cow<str>` itself always copies.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -59,6 +59,10 @@ pub(in crate::marc) fn parse_lenient<T>(
 fn damage(error: &serde_json::Error) -> Damage {
     let (line, column) = (error.line(), error.column());
     match error.classify() {
+        // One of serde's own words, which quotes a key of ours.
+        serde_json::error::Category::Data if error.to_string().starts_with("duplicate field") => {
+            Damage::Json { what: format!("a key stands twice, at line {line} column {column} of it") }
+        }
         serde_json::error::Category::Data => {
             Damage::Json { what: format!("a value of another type than expected at line {line} column {column} of it") }
         }

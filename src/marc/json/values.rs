@@ -1,29 +1,46 @@
 //! Cuts a JSON input into the values that stand for records.
 
-use std::io::{self, BufRead};
+use std::io::BufRead;
 
+use super::input::{Input, Passage};
 use super::scanner::{Scanner, Step};
 use crate::marc::read::{Damage, ReadError};
 
 /// Objects of an input that is one object, an array of them, several one after the other (NDJSON or not), or, with a
 /// page key, pages such as `{"entries":[…]}` in any of these places. Holds one object at a time.
 ///
-/// After a damaged object reading goes on at the next line that begins with `{`. Only a line of NDJSON that is cut
-/// exactly where an object may begin (after a colon, an opening bracket or a comma in an array) takes its neighbour
-/// along: nothing tells that apart from an object laid out over several lines.
+/// An element that is no object, or nests too deeply, costs itself. After JSON that is broken reading goes on at the
+/// next `{` that begins its line as deep as the broken object did, or at the next object that is whole and looks like a
+/// record. When there is none before the end of the input, that is an error of its own, since nobody knows what the rest
+/// held. Only a line of NDJSON that is cut exactly where an object may begin (after a colon, an opening bracket or a
+/// comma in an array) takes its neighbour along: nothing tells that apart from an object laid out over several lines.
 #[derive(Debug)]
 pub(in crate::marc) struct Values<R> {
-    input: R,
-    page_key: Option<&'static str>,
+    input: Input<R>,
+    kind: Kind,
     place: Place,
     /// The object found last.
     value: Vec<u8>,
-    offset: u64,
     ordinal: u64,
     value_offset: u64,
-    /// The byte before the next one, to know the beginning of a line.
-    previous: u8,
+    /// How far the object found last is indented, if it begins its line.
+    indent: Option<u64>,
+    /// Where an object begins that was found, and read, while looking for where to go on.
+    held: Option<u64>,
+    /// Whether a page may have ended unnoticed since its beginning was seen.
+    is_adrift: bool,
+    /// Where damage began after which nothing was found any more.
+    lost: Option<u64>,
     is_done: bool,
+}
+
+/// What the objects are.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::marc) struct Kind {
+    /// The key of a page's records; `None` where there are no pages.
+    pub(in crate::marc) page_key: Option<&'static str>,
+    /// Whether an object is a record and not a part of one.
+    pub(in crate::marc) is_record: fn(&[u8]) -> bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,20 +55,34 @@ enum Place {
     PageRest { in_array: bool },
 }
 
+/// How following a value ended.
+enum Followed {
+    /// With its end.
+    Value { is_too_deep: bool, is_too_large: bool },
+    /// At the beginning of a page's array.
+    Page,
+    /// At a byte that cannot stand there.
+    Broken(&'static str),
+    /// At the end of the input.
+    Cut,
+}
+
 /// How many bytes one object may have.
 pub(in crate::marc) const MAX_VALUE_BYTES: usize = 128 << 20;
 
 impl<R: BufRead> Values<R> {
-    pub(in crate::marc) fn new(input: R, page_key: Option<&'static str>) -> Self {
+    pub(in crate::marc) fn new(input: R, kind: Kind) -> Self {
         Self {
-            input,
-            page_key,
+            input: Input::new(input),
+            kind,
             place: Place::Top,
             value: Vec::new(),
-            offset: 0,
             ordinal: 0,
             value_offset: 0,
-            previous: b'\n',
+            indent: None,
+            held: None,
+            is_adrift: false,
+            lost: None,
             is_done: false,
         }
     }
@@ -80,32 +111,41 @@ impl<R: BufRead> Values<R> {
     }
 
     fn find(&mut self) -> Result<bool, ReadError> {
+        if let Some(offset) = self.held.take() {
+            self.ordinal += 1;
+            self.value_offset = offset;
+            return Ok(true);
+        }
+        if let Some(offset) = self.lost {
+            let reason = "no record was found after the damage there, and nobody knows what the rest held";
+            return Err(ReadError::Unreadable { offset, reason: reason.to_owned() });
+        }
         loop {
             if let Place::PageRest { in_array } = self.place {
-                self.scan(Scanner::after_value_in_object(), false)?;
+                self.rest_of_page()?;
                 self.place = if in_array { Place::Array } else { Place::Top };
                 continue;
             }
-            let next = self.peek()?;
+            let next = self.input.peek()?;
             match (self.place, next) {
-                (Place::Top, None) if self.ordinal == 0 && self.offset == 0 => {
+                (Place::Top, None) if self.ordinal == 0 && self.input.is_blank() => {
                     return Err(self.unreadable("the input is empty"));
                 }
                 (Place::Top, None) => return Ok(false),
                 (_, None) => return Err(self.unreadable("the input ends inside an array")),
                 (Place::Top, Some(b'[')) => {
-                    self.consume(1);
+                    self.input.consume(1);
                     self.place = Place::Array;
                 }
                 (Place::Array, Some(b']')) => {
-                    self.consume(1);
+                    self.input.consume(1);
                     self.place = Place::Top;
                 }
                 (Place::Page { in_array }, Some(b']')) => {
-                    self.consume(1);
+                    self.input.consume(1);
                     self.place = Place::PageRest { in_array };
                 }
-                (Place::Array | Place::Page { .. }, Some(b',')) => self.consume(1),
+                (Place::Array | Place::Page { .. }, Some(b',')) => self.input.consume(1),
                 (_, Some(b'{')) => {
                     if self.object()? {
                         return Ok(true);
@@ -120,11 +160,7 @@ impl<R: BufRead> Values<R> {
                         _ => "this is not JSON",
                     }));
                 }
-                (_, Some(_)) => {
-                    self.begin();
-                    self.resynchronise()?;
-                    return Err(self.damaged(Damage::Structure { what: "something that is not an object" }));
-                }
+                (_, Some(_)) => return Err(self.no_object()?),
             }
         }
     }
@@ -132,33 +168,73 @@ impl<R: BufRead> Values<R> {
     /// Takes one object; `false` when it turned out to be a page.
     fn object(&mut self) -> Result<bool, ReadError> {
         self.begin();
-        let is_in_page = matches!(self.place, Place::Page { .. });
-        let is_value = self.scan(Scanner::new(if is_in_page { None } else { self.page_key }), true)?;
-        if is_value {
-            return Ok(true);
+        let is_in_page = matches!(self.place, Place::Page { .. }) && !self.is_adrift;
+        let page_key = if is_in_page { None } else { self.kind.page_key };
+        match self.follow(Scanner::new(page_key), true)? {
+            Followed::Value { is_too_large: true, .. } => {
+                Err(self.damaged(Damage::TooLarge { limit_bytes: MAX_VALUE_BYTES }))
+            }
+            Followed::Value { is_too_deep: true, .. } => {
+                Err(self.damaged(Damage::Json { what: "it nests too deeply".to_owned() }))
+            }
+            Followed::Value { .. } => Ok(true),
+            Followed::Page => {
+                self.ordinal -= 1;
+                self.enter_page();
+                Ok(false)
+            }
+            Followed::Broken(what) => {
+                let error = self.damaged(Damage::Json { what: what.to_owned() });
+                self.resynchronise()?;
+                Err(error)
+            }
+            Followed::Cut => Err(self.damaged(Damage::Truncated)),
         }
-        self.ordinal -= 1;
-        self.place = Place::Page { in_array: self.place == Place::Array };
-        Ok(false)
+    }
+
+    /// Takes one element that is no object, and whose end is known if what follows is what must follow.
+    fn no_object(&mut self) -> Result<ReadError, ReadError> {
+        self.begin();
+        let error = self.damaged(Damage::Structure { what: "something that is not an object" });
+        if self.place != Place::Top
+            && let Followed::Value { .. } = self.follow(Scanner::new(None), false)?
+            && matches!(self.input.peek()?, Some(b',' | b']') | None)
+        {
+            return Ok(error);
+        }
+        self.resynchronise()?;
+        Ok(error)
+    }
+
+    /// Passes over what follows the array of a page.
+    fn rest_of_page(&mut self) -> Result<(), ReadError> {
+        match self.follow(Scanner::after_value_in_object(), false)? {
+            Followed::Value { .. } | Followed::Page => Ok(()),
+            Followed::Broken(what) => Err(self.unreadable(what)),
+            Followed::Cut => Err(self.unreadable("the input ends inside a page")),
+        }
     }
 
     fn begin(&mut self) {
         self.ordinal += 1;
-        self.value_offset = self.offset;
-        self.value.clear();
+        self.value_offset = self.input.offset();
+        self.indent = self.input.indent();
     }
 
-    /// Runs `scanner` over the input, keeping what it passes if asked to; `false` when a page begins.
-    fn scan(&mut self, mut scanner: Scanner, is_kept: bool) -> Result<bool, ReadError> {
+    fn enter_page(&mut self) {
+        let in_array = matches!(self.place, Place::Array | Place::Page { in_array: true });
+        self.place = Place::Page { in_array };
+        self.is_adrift = false;
+    }
+
+    /// Runs `scanner` over the input, keeping what it passes if asked to.
+    fn follow(&mut self, mut scanner: Scanner, is_kept: bool) -> Result<Followed, ReadError> {
         let mut size = 0;
+        self.value.clear();
         loop {
-            let chunk = fill(&mut self.input, self.offset)?;
+            let chunk = self.input.fill()?;
             if chunk.is_empty() {
-                if !is_kept {
-                    return Err(self.unreadable("the input ends inside a page"));
-                }
-                self.place = Place::Top;
-                return Err(self.damaged(Damage::Truncated));
+                return Ok(Followed::Cut);
             }
             let step = scanner.feed(chunk);
             let used = match step {
@@ -169,95 +245,64 @@ impl<R: BufRead> Values<R> {
             if is_kept && size <= MAX_VALUE_BYTES {
                 self.value.extend_from_slice(chunk.get(..used).unwrap_or_default());
             }
-            self.previous = chunk.get(used.wrapping_sub(1)).copied().unwrap_or(self.previous);
             self.input.consume(used);
-            self.offset += used as u64;
+            let is_too_large = size > MAX_VALUE_BYTES;
+            if is_too_large {
+                self.value = Vec::new();
+            }
             match step {
                 Step::More => {}
-                Step::Done(_) if is_kept && size > MAX_VALUE_BYTES => {
-                    self.value = Vec::new();
-                    return Err(self.damaged(Damage::TooLarge { limit_bytes: MAX_VALUE_BYTES }));
-                }
-                Step::Done(_) => return Ok(true),
-                Step::Page(_) => return Ok(false),
-                Step::Broken(_, what) if is_kept => {
-                    self.resynchronise()?;
-                    return Err(self.damaged(Damage::Json { what: what.to_owned() }));
-                }
-                Step::Broken(_, what) => return Err(self.unreadable(what)),
+                Step::Done(_) => return Ok(Followed::Value { is_too_deep: scanner.is_too_deep(), is_too_large }),
+                Step::Page(_) => return Ok(Followed::Page),
+                Step::Broken(_, what) => return Ok(Followed::Broken(what)),
             }
         }
     }
 
-    /// Passes over everything up to a line that begins with `{`, the next byte included in the search.
+    /// Passes over everything up to the next record, the next byte included in the search.
     fn resynchronise(&mut self) -> Result<(), ReadError> {
+        self.is_adrift = true;
+        let damage = self.input.offset();
+        let mut passage = Passage::default();
         loop {
-            let (previous, chunk) = (self.previous, fill(&mut self.input, self.offset)?);
-            match chunk.first() {
-                None => {
-                    self.place = Place::Top;
-                    return Ok(());
-                }
-                Some(b'{') if previous == b'\n' => return Ok(()),
-                Some(_) => {}
-            }
-            let used = memchr::memchr(b'\n', chunk).map_or(chunk.len(), |position| position + 1);
-            self.consume(used);
-        }
-    }
-
-    /// The next byte that is not blank, without taking it.
-    fn peek(&mut self) -> Result<Option<u8>, ReadError> {
-        loop {
-            let (offset, chunk) = (self.offset, fill(&mut self.input, self.offset)?);
-            if offset == 0 && chunk.starts_with(b"\xEF\xBB\xBF") {
-                self.consume(3);
+            let Some(byte) = self.input.peek_byte()? else {
+                // What is passed over on the last line may all belong to the broken record.
+                let is_open = self.place != Place::Top;
+                self.lost = (passage.is_beyond_line || is_open).then_some(damage);
+                return Ok(());
+            };
+            if byte != b'{' {
+                self.input.skip_to(b'{', &mut passage)?;
                 continue;
             }
-            if chunk.is_empty() {
-                return Ok(None);
+            let indent = self.input.indent();
+            if indent == Some(0) || (indent.is_some() && indent == self.indent) {
+                return Ok(());
             }
-            match chunk.iter().position(|byte| !byte.is_ascii_whitespace()) {
-                Some(position) => {
-                    let byte = chunk.get(position).copied();
-                    self.consume(position);
-                    return Ok(byte);
+            passage.is_beyond_line |= passage.has_line_end;
+            if indent.is_none() && !matches!(passage.last, b',' | b'[' | b'}' | b']') {
+                passage.last = b'{';
+                self.input.consume(1);
+                continue;
+            }
+            let offset = self.input.offset();
+            match self.follow(Scanner::new(self.kind.page_key), true)? {
+                Followed::Page => {
+                    self.enter_page();
+                    return Ok(());
                 }
-                None => {
-                    let used = chunk.len();
-                    self.consume(used);
+                Followed::Value { is_too_deep: false, is_too_large: false } if (self.kind.is_record)(&self.value) => {
+                    self.held = Some(offset);
+                    self.indent = indent;
+                    return Ok(());
                 }
+                Followed::Value { .. } => passage.last = b'}',
+                Followed::Broken(_) | Followed::Cut => passage.last = 0,
             }
         }
-    }
-
-    /// Takes bytes of the chunk that [`fill`] just showed.
-    fn consume(&mut self, bytes: usize) {
-        if bytes == 0 {
-            return;
-        }
-        if let Ok(chunk) = fill(&mut self.input, self.offset)
-            && let Some(&last) = chunk.get(bytes - 1)
-        {
-            self.previous = last;
-        }
-        self.input.consume(bytes);
-        self.offset += bytes as u64;
     }
 
     fn unreadable(&self, reason: &str) -> ReadError {
-        ReadError::Unreadable { offset: self.offset, reason: reason.to_owned() }
+        ReadError::Unreadable { offset: self.input.offset(), reason: reason.to_owned() }
     }
-}
-
-fn fill(input: &mut impl BufRead, offset: u64) -> Result<&[u8], ReadError> {
-    // The borrow checker does not let a loop return what it borrowed, so interruptions are waited out first.
-    loop {
-        match input.fill_buf() {
-            Ok(_) => break,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(source) => return Err(ReadError::Io { offset, source }),
-        }
-    }
-    input.fill_buf().map_err(|source| ReadError::Io { offset, source })
 }

@@ -5,7 +5,7 @@ use std::io::BufRead;
 use super::shape;
 use crate::marc::builder::Builder;
 use crate::marc::json::text::parse_lenient;
-use crate::marc::json::values::Values;
+use crate::marc::json::values::{Kind, Values};
 use crate::marc::leader::Leader;
 use crate::marc::loss::{Loss, Losses};
 use crate::marc::model::Record;
@@ -24,7 +24,8 @@ pub struct Reader<R> {
 impl<R: BufRead> Reader<R> {
     /// Reads from `input`.
     pub fn new(input: R, policy: OnIllegal) -> Self {
-        Self { values: Values::new(input, None), policy, losses: Vec::new() }
+        let kind = Kind { page_key: None, is_record: shape::is_record };
+        Self { values: Values::new(input, kind), policy, losses: Vec::new() }
     }
 }
 
@@ -161,6 +162,115 @@ mod tests {
         }
         let array = read(&format!("[\n{good},\n{{\"leader\":\"cut,\n{good}\n]"));
         assert_eq!((array.len(), array[0].as_str(), array[2].as_str()), (3, EXPECTED, EXPECTED), "{array:?}");
+    }
+
+    /// Records in one line, as most programs write them: the end of a scalar and of a deep value is known, and after
+    /// broken JSON the next object that is a whole record is where reading goes on.
+    #[test]
+    fn a_damaged_element_of_a_compact_array_costs_none_of_its_neighbours() {
+        let good = CODE4LIB.replace('\n', " ");
+        let deep = format!(r#"{{"leader":"x","x":{}{}}}"#, "[".repeat(200), "]".repeat(200));
+        for (bad, message) in [
+            ("null", "something that is not an object"),
+            ("-1.5e3", "something that is not an object"),
+            (r#""a text, with { and [""#, "something that is not an object"),
+            (r#"[{"leader":"x"},7]"#, "something that is not an object"),
+            (deep.as_str(), "it nests too deeply"),
+            (r#"{"leader":"x"]"#, "not where they belong"),
+            (r#"{"leader":"x" "y","fields":[{"001":"x"},{"245":{"subfields":[{"a":"b"},{"c":"d"}]}}]}"#, "not where"),
+            (r#"{"leader":"x"","fields":[{"001":"x"}]}"#, "not where they belong"),
+            (r#"{"leader":x","fields":[{"001":"x"}]}"#, "not where they belong"),
+            ("}", "something that is not an object"),
+            (r#"x"leader":"x","fields":[]}"#, "something that is not an object"),
+        ] {
+            for json in [format!("[{good},{bad},{good},{good}]"), format!("[{good}, {bad}, {good}\t,{good}]\n")] {
+                let read = read(&json);
+                assert_eq!(read.len(), 4, "{bad}: {read:?}");
+                assert_eq!([&*read[0], &*read[2], &*read[3]], [EXPECTED; 3], "{bad}: {read:?}");
+                assert!(read[1].starts_with("record 2 at byte ") && read[1].contains(message), "{bad}: {read:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_damaged_element_of_an_indented_array_costs_none_of_its_neighbours() {
+        let good: serde_json::Value = serde_json::from_str(CODE4LIB).expect("JSON");
+        let three = serde_json::to_string_pretty(&[&good, &good, &good]).expect("JSON");
+        let second = three.match_indices("\n  {").nth(1).expect("there").0;
+        for (from, to) in [
+            ("  {", "  x"),
+            ("\"leader\": \"", "\"leader\": "),
+            ("\"leader\": \"", "\"leader\"  \""),
+            ("[", "{"),
+            ("{\n              \"a\"", "[\n              \"a\""),
+            ("}", "]"),
+        ] {
+            let json = format!("{}{}", &three[..second], three[second..].replacen(from, to, 1));
+            let read = read(&json);
+            assert_eq!((read.len(), &*read[0], &*read[2]), (3, EXPECTED, EXPECTED), "{from:?} {to:?}: {read:?}");
+            assert!(read[1].starts_with("record 2 at byte "), "{read:?}");
+        }
+    }
+
+    #[test]
+    fn when_nothing_is_found_after_damage_that_is_said() {
+        let good = CODE4LIB.replace('\n', " ");
+        for (rest, is_lost) in [
+            (format!("[{good},{{\"leader\":\"x\" x}},{{\"x\":1}},7]"), true),
+            (format!("[{good},\n{{\"leader\":\"x\" x,\n nothing more"), true),
+            (format!("{good}\n{{\"leader\":\"x\" x\n nothing more"), true),
+            (format!("{good}\n{{\"leader\":\"x\" x}}\n\n"), false),
+            (format!("{good}\ngarbage\n"), false),
+        ] {
+            let read = read(&rest);
+            assert_eq!((read.len(), &*read[0]), (2 + usize::from(is_lost), EXPECTED), "{rest}: {read:?}");
+            assert!(!is_lost || read[2].contains("no record was found after the damage there"), "{read:?}");
+        }
+        let cut = read(&format!("[{good},{{\"leader\":"));
+        assert!(cut.len() == 3 && cut[2].contains("the input ends inside an array"), "{cut:?}");
+    }
+
+    /// BR-023.
+    #[test]
+    fn nulls_and_numbers_where_a_value_was_expected_cost_no_record() {
+        let json = r#"{"leader":null,"fields":[null,{"001":null},{"005":12},{"008":1.5},{"245":null},
+            {"246":{"ind1":1,"ind2":null,"subfields":[null,{"a":null},{"b":1984},{"c":true}]}},{"500":{"subfields":null}}]}"#;
+        assert_eq!(
+            read(json),
+            [
+                "005 12 / 008 1.5 / 246 1  $a$b1984$ctrue",
+                "field-empty ",
+                "field-empty 001",
+                "field-empty 245",
+                "subfield-code-invalid 246",
+                "field-empty 500",
+                "leader-missing leader",
+            ]
+        );
+        let iii = r#"{"leader":"00000nam a2200000 a 4500","controlfield":[null,{"tag":"001","data":null},{"tag":5,"data":7}],
+            "datafield":[null,{"tag":245,"ind":10,"subfield":[null,{"code":"a","data":null},{"code":"b","data":8}]},
+            {"tag":"246","subfield":null}]}"#;
+        assert_eq!(
+            read(iii),
+            [
+                "005 7 / 245 10 $a$b8",
+                "field-empty ",
+                "field-empty 001",
+                "tag-repaired 005",
+                "field-empty ",
+                "subfield-code-invalid 245",
+                "field-empty 246",
+            ]
+        );
+        assert_eq!(read(r#"{"leader":null,"fields":null}"#), ["", "leader-missing leader", "no-marc-fields "]);
+    }
+
+    #[test]
+    fn a_start_that_comes_in_pieces_is_judged_as_a_whole() {
+        let json = format!("\u{feff}\n \n{CODE4LIB}");
+        let pieces = std::io::BufReader::with_capacity(1, json.as_bytes());
+        let read: Vec<_> = Reader::new(pieces, OnIllegal::Drop).records().collect();
+        assert!(matches!(read.as_slice(), [Ok(_)]), "{read:?}");
     }
 
     #[test]

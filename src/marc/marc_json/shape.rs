@@ -3,7 +3,7 @@
 use std::fmt;
 
 use serde::Deserialize;
-use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, IntoDeserializer, MapAccess, SeqAccess, Visitor};
 
 use crate::marc::builder::Builder;
 use crate::marc::error::MarcError;
@@ -12,6 +12,22 @@ use crate::marc::loss::LossKind;
 use crate::marc::read::Damage;
 use crate::marc::tag::Tag;
 use crate::marc::text;
+use crate::record::Scalar;
+
+/// The keys that tell a record from a part of one.
+#[derive(Deserialize)]
+struct Keys {
+    leader: Option<IgnoredAny>,
+    fields: Option<IgnoredAny>,
+    controlfield: Option<IgnoredAny>,
+    datafield: Option<IgnoredAny>,
+}
+
+/// Whether a JSON object is a record, and not a part of one such as a field.
+pub(super) fn is_record(json: &[u8]) -> bool {
+    serde_json::from_slice::<Keys>(json)
+        .is_ok_and(|keys| [keys.leader, keys.fields, keys.controlfield, keys.datafield].iter().any(Option::is_some))
+}
 
 /// Reads one object. What is wrong with the record beyond its JSON is left in `refusal`.
 pub(super) fn read(json: &str, builder: Builder<'_>, refusal: &mut Option<Damage>) -> Result<(), serde_json::Error> {
@@ -47,6 +63,11 @@ impl Target<'_, '_> {
             appended
         };
         self.accept(appended)
+    }
+
+    /// Reports a null where a field was expected.
+    fn no_field(&mut self, tag: &str) {
+        self.builder.losses.push(LossKind::FieldEmpty, tag, || "null; field left out".to_owned());
     }
 
     fn close(&mut self, tag: Tag, ind1: Option<&str>, ind2: Option<&str>, first: usize) {
@@ -89,15 +110,24 @@ impl<'de> Visitor<'de> for RecordShape<'_, '_> {
                 "leader" => leader = map.next_value::<Option<Text<'de>>>()?,
                 "fields" => map.next_value_seed(FieldsShape(&mut self.0))?,
                 "controlfield" => {
-                    for field in map.next_value::<Vec<IiiControl<'de>>>()? {
-                        if let Some(tag) = self.0.builder.tag(&field.tag, String::new) {
-                            self.0.control(tag, &field.data)?;
+                    for field in map.next_value::<Option<Vec<Option<IiiControl<'de>>>>>()?.unwrap_or_default() {
+                        let Some(field) = field else {
+                            self.0.no_field("");
+                            continue;
+                        };
+                        let Some(tag) = self.0.builder.tag(&field.tag, String::new) else { continue };
+                        match &field.data {
+                            Some(data) => self.0.control(tag, data)?,
+                            None => self.0.no_field(tag.as_str()),
                         }
                     }
                 }
                 "datafield" => {
-                    for field in map.next_value::<Vec<IiiData<'de>>>()? {
-                        self.iii_data(&field)?;
+                    for field in map.next_value::<Option<Vec<Option<IiiData<'de>>>>>()?.unwrap_or_default() {
+                        match &field {
+                            Some(field) => self.iii_data(field)?,
+                            None => self.0.no_field(""),
+                        }
                     }
                 }
                 _ => {
@@ -111,6 +141,7 @@ impl<'de> Visitor<'de> for RecordShape<'_, '_> {
             return Err(self.0.refuse(Damage::Structure { what: "neither leader nor fields" }));
         }
         self.0.builder.leader(leader.as_deref());
+        self.0.builder.finish();
         Ok(())
     }
 }
@@ -119,8 +150,12 @@ impl RecordShape<'_, '_> {
     fn iii_data<E: Error>(&mut self, field: &IiiData<'_>) -> Result<(), E> {
         let Some(tag) = self.0.builder.tag(&field.tag, String::new) else { return Ok(()) };
         let first = self.0.builder.record.subfield_count();
-        for subfield in &field.subfield {
-            let appended = self.0.builder.subfield(tag, &subfield.code, &subfield.data);
+        for subfield in field.subfield.iter().flatten() {
+            let (code, data) = match subfield {
+                Some(IiiSubfield { code, data }) => (code.as_deref(), data.as_deref()),
+                None => (None, None),
+            };
+            let appended = self.0.builder.subfield(tag, code.unwrap_or_default(), data.unwrap_or_default());
             self.0.accept(appended)?;
         }
         let both = field.ind.as_deref().unwrap_or_default();
@@ -134,25 +169,28 @@ impl RecordShape<'_, '_> {
 #[derive(Deserialize)]
 struct IiiControl<'a> {
     #[serde(borrow)]
-    tag: Text<'a>,
-    data: Text<'a>,
+    tag: Scalar<'a>,
+    #[serde(borrow)]
+    data: Option<Scalar<'a>>,
 }
 
 #[derive(Deserialize)]
 struct IiiData<'a> {
     #[serde(borrow)]
-    tag: Text<'a>,
+    tag: Scalar<'a>,
     /// Both indicators in one text: `"1 "`.
-    ind: Option<Text<'a>>,
-    #[serde(default)]
-    subfield: Vec<IiiSubfield<'a>>,
+    #[serde(borrow)]
+    ind: Option<Scalar<'a>>,
+    #[serde(borrow)]
+    subfield: Option<Vec<Option<IiiSubfield<'a>>>>,
 }
 
 #[derive(Deserialize)]
 struct IiiSubfield<'a> {
     #[serde(borrow)]
-    code: Text<'a>,
-    data: Text<'a>,
+    code: Option<Scalar<'a>>,
+    #[serde(borrow)]
+    data: Option<Scalar<'a>>,
 }
 
 /// `[{"001":…},{"245":{…}}]`.
@@ -162,12 +200,16 @@ impl<'de> DeserializeSeed<'de> for FieldsShape<'_, '_, '_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_seq(self)
+        deserializer.deserialize_any(self)
     }
 }
 
 impl<'de> Visitor<'de> for FieldsShape<'_, '_, '_> {
     type Value = ();
+
+    fn visit_unit<E: Error>(self) -> Result<(), E> {
+        Ok(())
+    }
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("an array of fields")
@@ -186,12 +228,17 @@ impl<'de> DeserializeSeed<'de> for FieldShape<'_, '_, '_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_map(self)
+        deserializer.deserialize_any(self)
     }
 }
 
 impl<'de> Visitor<'de> for FieldShape<'_, '_, '_> {
     type Value = ();
+
+    fn visit_unit<E: Error>(self) -> Result<(), E> {
+        self.0.no_field("");
+        Ok(())
+    }
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("a field as an object with its tag as the key")
@@ -235,13 +282,35 @@ impl<'de> Visitor<'de> for ContentShape<'_, '_, '_> {
         self.target.control(self.tag, content)
     }
 
+    fn visit_u64<E: Error>(self, number: u64) -> Result<(), E> {
+        self.target.control(self.tag, &number.to_string())
+    }
+
+    fn visit_i64<E: Error>(self, number: i64) -> Result<(), E> {
+        self.target.control(self.tag, &number.to_string())
+    }
+
+    fn visit_f64<E: Error>(self, number: f64) -> Result<(), E> {
+        let text = Scalar::deserialize(number.into_deserializer())?;
+        self.target.control(self.tag, &text)
+    }
+
+    fn visit_bool<E: Error>(self, value: bool) -> Result<(), E> {
+        self.target.control(self.tag, if value { "true" } else { "false" })
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<(), E> {
+        self.target.no_field(self.tag.as_str());
+        Ok(())
+    }
+
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
         let first = self.target.builder.record.subfield_count();
         let (mut ind1, mut ind2) = (None, None);
         while let Some(key) = map.next_key::<Text<'de>>()? {
             match &*key {
-                "ind1" => ind1 = map.next_value::<Option<Text<'de>>>()?,
-                "ind2" => ind2 = map.next_value::<Option<Text<'de>>>()?,
+                "ind1" => ind1 = map.next_value::<Option<Scalar<'de>>>()?,
+                "ind2" => ind2 = map.next_value::<Option<Scalar<'de>>>()?,
                 "subfields" => map.next_value_seed(SubfieldsShape { target: &mut *self.target, tag: self.tag })?,
                 _ => {
                     map.next_value::<IgnoredAny>()?;
@@ -263,12 +332,16 @@ impl<'de> DeserializeSeed<'de> for SubfieldsShape<'_, '_, '_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_seq(self)
+        deserializer.deserialize_any(self)
     }
 }
 
 impl<'de> Visitor<'de> for SubfieldsShape<'_, '_, '_> {
     type Value = ();
+
+    fn visit_unit<E: Error>(self) -> Result<(), E> {
+        Ok(())
+    }
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("an array of subfields")
@@ -290,12 +363,17 @@ impl<'de> DeserializeSeed<'de> for SubfieldShape<'_, '_, '_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_map(self)
+        deserializer.deserialize_any(self)
     }
 }
 
 impl<'de> Visitor<'de> for SubfieldShape<'_, '_, '_> {
     type Value = ();
+
+    fn visit_unit<E: Error>(self) -> Result<(), E> {
+        let refused = self.target.builder.subfield(self.tag, "", "");
+        self.target.accept(refused)
+    }
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("a subfield as an object with its code as the key")
@@ -303,7 +381,7 @@ impl<'de> Visitor<'de> for SubfieldShape<'_, '_, '_> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
         while let Some(code) = map.next_key::<Text<'de>>()? {
-            let value = map.next_value::<Text<'de>>()?;
+            let value = map.next_value::<Option<Scalar<'de>>>()?.unwrap_or_default();
             let appended = self.target.builder.subfield(self.tag, &code, &value);
             self.target.accept(appended)?;
         }

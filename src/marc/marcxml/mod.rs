@@ -1,7 +1,9 @@
 //! MARCXML, in the Library of Congress namespace.
 
 mod bounded;
+mod fields;
 pub mod read;
+mod strict;
 mod token;
 pub mod write;
 

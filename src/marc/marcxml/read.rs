@@ -2,9 +2,10 @@
 
 use std::io::BufRead;
 
-use super::token::{Attributes, Element, Token, Tokens};
+use super::fields::{Fault, read_fields};
+use super::strict;
+use super::token::{Element, Token, Tokens};
 use crate::marc::builder::Builder;
-use crate::marc::error::MarcError;
 use crate::marc::leader::Leader;
 use crate::marc::loss::{Loss, Losses};
 use crate::marc::model::Record;
@@ -12,41 +13,160 @@ use crate::marc::read::{Damage, ReadError, ReadRecord};
 use crate::marc::settings::OnIllegal;
 
 /// Reads MARCXML records one after another, with any prefix or none, in a collection or an envelope such as an OAI-PMH
-/// answer, or simply one after the other.
+/// answer, or simply one after the other. An envelope may call its own parts `record` too.
 ///
 /// XML that is not well-formed ends the reading, as XML demands; a record whose parts make no sense costs only itself.
-/// Entities are not expanded, encodings other than UTF-8 are refused, depth and size are bounded.
+/// Fields outside of a record, or of a namespace that is not that of MARCXML, and text between records are refused as if
+/// they were records. Entities are not expanded, encodings other than UTF-8 are refused, depth and size are bounded.
 pub struct Reader<R> {
     tokens: Tokens<R>,
+    /// A token that was met before its time.
+    pending: Option<Token>,
     ordinal: u64,
-    /// Whether anything of MARCXML has been seen.
+    /// Whether a collection has been seen.
     is_marc: bool,
+    /// Whether anything has been seen outside of records that is not MARCXML.
+    is_mixed: bool,
+    /// The depths of the open collections.
+    collections: Vec<usize>,
+    /// The open elements that are called `record` and are none.
+    envelopes: Vec<Envelope>,
+    /// The depth of the open element whose stray parts have been refused.
+    stray: Option<usize>,
     is_done: bool,
     policy: OnIllegal,
     losses: Vec<Loss>,
 }
 
+/// An element without namespace that is called `record` as those of MARCXML are, and holds something else first.
+struct Envelope {
+    depth: usize,
+    /// Whether something in it was read or refused.
+    has_record: bool,
+}
+
 impl<R: BufRead> Reader<R> {
     /// Reads from `input`.
     pub fn new(input: R, policy: OnIllegal) -> Self {
-        Self { tokens: Tokens::new(input), ordinal: 0, is_marc: false, is_done: false, policy, losses: Vec::new() }
+        Self {
+            tokens: Tokens::new(input),
+            pending: None,
+            ordinal: 0,
+            is_marc: false,
+            is_mixed: false,
+            collections: Vec::new(),
+            envelopes: Vec::new(),
+            stray: None,
+            is_done: false,
+            policy,
+            losses: Vec::new(),
+        }
     }
 
     fn next_record(&mut self, record: &mut Record) -> Result<bool, ReadError> {
         loop {
-            match self.tokens.next()? {
-                Token::Open(Element::Record) => break,
-                Token::Open(Element::Collection) => self.is_marc = true,
-                Token::Open(_) | Token::Close => {}
-                Token::End if self.is_marc => {
+            let token = match self.pending.take() {
+                Some(token) => token,
+                None => {
+                    let token = self.next_outside()?;
+                    if self.is_stray_text(token) {
+                        self.pending = Some(token);
+                        return Err(self.refuse("text between records"));
+                    }
+                    token
+                }
+            };
+            match token {
+                Token::Open(Element::Record) => {
+                    if self.read_record(record)? {
+                        return Ok(true);
+                    }
+                }
+                Token::Open(Element::Collection) => {
+                    self.is_marc = true;
+                    self.collections.push(self.tokens.depth());
+                }
+                Token::Open(Element::Unknown | Element::Foreign) => self.is_mixed = true,
+                Token::Open(_) => {
+                    self.skip_outside()?;
+                    let parent = Some(self.tokens.depth());
+                    if self.stray != parent {
+                        self.stray = parent;
+                        return Err(self.refuse("fields outside of a record, or not of MARCXML's namespace"));
+                    }
+                }
+                Token::Close => {
+                    if self.leave() {
+                        return Err(self.refuse("neither fields nor a record inside"));
+                    }
+                }
+                Token::End if self.ordinal > 0 || (self.is_marc && !self.is_mixed) => {
                     self.is_done = true;
                     return Ok(false);
                 }
-                Token::End => return Err(self.tokens.unreadable("there is no MARCXML in this document".to_owned())),
+                Token::End => {
+                    let reason = "there is no MARCXML record in this document, as far as its namespaces tell";
+                    return Err(self.tokens.unreadable(reason.to_owned()));
+                }
             }
         }
-        self.is_marc = true;
+    }
+
+    /// The next token outside of records.
+    fn next_outside(&mut self) -> Result<Token, ReadError> {
+        let token = self.tokens.next()?;
+        strict::check_characters(&self.tokens.text)
+            .map_err(|reason| self.tokens.unreadable(format!("not well-formed: {reason}")))?;
+        Ok(token)
+    }
+
+    fn skip_outside(&mut self) -> Result<(), ReadError> {
+        let depth = self.tokens.depth();
+        while self.tokens.depth() >= depth {
+            self.next_outside()?;
+        }
+        Ok(())
+    }
+
+    /// Whether text stands in a collection, where only records may. Told once for each element.
+    fn is_stray_text(&mut self, token: Token) -> bool {
+        if !self.tokens.met_entity && strict::is_blank_text(&self.tokens.text) {
+            return false;
+        }
+        let parent = match token {
+            Token::Open(_) => self.tokens.depth().checked_sub(1),
+            Token::Close => Some(self.tokens.depth() + 1),
+            Token::End => None,
+        };
+        let is_stray = parent.is_some() && self.collections.last().copied() == parent && self.stray != parent;
+        if is_stray {
+            self.stray = parent;
+        }
+        is_stray
+    }
+
+    /// Notes the end of an element outside of records; tells whether it seemed to be a record and held none.
+    fn leave(&mut self) -> bool {
+        let depth = self.tokens.depth();
+        self.collections.retain(|open| *open <= depth);
+        self.stray = self.stray.filter(|open| *open <= depth);
+        match self.envelopes.pop_if(|open| open.depth > depth) {
+            Some(envelope) => !envelope.has_record,
+            None => false,
+        }
+    }
+
+    /// An error that counts as one record.
+    fn refuse(&mut self, what: &'static str) -> ReadError {
         self.ordinal += 1;
+        self.envelopes.iter_mut().for_each(|envelope| envelope.has_record = true);
+        self.tokens.renew();
+        let damage = Damage::Structure { what };
+        ReadError::Damaged { ordinal: self.ordinal, offset: self.tokens.offset(), damage }
+    }
+
+    /// Reads the record whose element was just opened; `false` when it turns out to be an envelope.
+    fn read_record(&mut self, record: &mut Record) -> Result<bool, ReadError> {
         let offset = self.tokens.offset();
         self.tokens.renew();
         record.clear(Leader::default());
@@ -54,9 +174,17 @@ impl<R: BufRead> Reader<R> {
         let depth = self.tokens.depth();
         let mut builder = Builder { record, losses: &mut losses, policy: self.policy };
         let built = read_fields(&mut self.tokens, &mut builder);
+        if let Err(Fault::Envelope(token)) = built {
+            self.pending = Some(token);
+            self.envelopes.push(Envelope { depth, has_record: false });
+            self.is_mixed = true;
+            return Ok(false);
+        }
+        self.ordinal += 1;
+        self.envelopes.iter_mut().for_each(|envelope| envelope.has_record = true);
         self.losses = losses.into_vec();
         match built {
-            Ok(()) => {}
+            Ok(()) | Err(Fault::Envelope(_)) => {}
             Err(Fault::Reading(error)) => return Err(error),
             Err(Fault::Record(damage)) => {
                 while self.tokens.depth() >= depth {
@@ -84,117 +212,6 @@ impl<R: BufRead> ReadRecord for Reader<R> {
     fn take_losses(&mut self) -> Vec<Loss> {
         std::mem::take(&mut self.losses)
     }
-}
-
-/// What ends a record early.
-enum Fault {
-    /// The record makes no sense, and the document goes on.
-    Record(Damage),
-    /// The document cannot be read on.
-    Reading(ReadError),
-}
-
-impl From<ReadError> for Fault {
-    fn from(error: ReadError) -> Self {
-        Self::Reading(error)
-    }
-}
-
-impl From<MarcError> for Fault {
-    fn from(error: MarcError) -> Self {
-        Self::Record(error.into())
-    }
-}
-
-fn misplaced(what: &'static str) -> Fault {
-    Fault::Record(Damage::Structure { what })
-}
-
-/// Reads what stands inside `<record>`, to its end tag.
-fn read_fields<R: BufRead>(tokens: &mut Tokens<R>, builder: &mut Builder<'_>) -> Result<(), Fault> {
-    let mut has_leader = false;
-    loop {
-        let token = tokens.next()?;
-        refuse_stray_text(tokens)?;
-        match token {
-            Token::Close => break,
-            Token::Open(Element::Leader) => {
-                read_text(tokens)?;
-                builder.leader(Some(&tokens.text));
-                has_leader = true;
-            }
-            Token::Open(Element::Controlfield) => {
-                read_text(tokens)?;
-                match builder.tag(&tokens.attributes.tag, String::new) {
-                    Some(tag) if tag.is_control() => builder.control(tag, &tokens.text)?,
-                    Some(_) => return Err(misplaced("a controlfield with the tag of a data field")),
-                    None => {}
-                }
-            }
-            Token::Open(Element::Datafield) => read_data(tokens, builder)?,
-            Token::Open(Element::Foreign) => skip(tokens)?,
-            Token::Open(_) => return Err(misplaced("an element that has no place in a record")),
-            Token::End => return Err(misplaced("no end")),
-        }
-    }
-    if !has_leader {
-        builder.leader(None);
-    }
-    Ok(())
-}
-
-fn read_data<R: BufRead>(tokens: &mut Tokens<R>, builder: &mut Builder<'_>) -> Result<(), Fault> {
-    let Attributes { tag, ind1, ind2, .. } = &tokens.attributes;
-    let Some(tag) = builder.tag(tag, String::new) else {
-        skip(tokens)?;
-        return Ok(());
-    };
-    if tag.is_control() {
-        return Err(misplaced("a datafield with the tag of a control field"));
-    }
-    let indicators = [builder.indicator(tag, 1, Some(ind1)), builder.indicator(tag, 2, Some(ind2))];
-    let first = builder.record.subfield_count();
-    loop {
-        let token = tokens.next()?;
-        refuse_stray_text(tokens)?;
-        match token {
-            Token::Close => break,
-            Token::Open(Element::Subfield) => {
-                read_text(tokens)?;
-                builder.subfield(tag, &tokens.attributes.code, &tokens.text)?;
-            }
-            Token::Open(Element::Foreign) => skip(tokens)?,
-            Token::Open(_) => return Err(misplaced("an element that has no place in a data field")),
-            Token::End => return Err(misplaced("no end")),
-        }
-    }
-    builder.close(tag, indicators, first);
-    Ok(())
-}
-
-/// Reads to the end tag of an element that holds text alone; the text is then in `tokens.text`.
-fn read_text<R: BufRead>(tokens: &mut Tokens<R>) -> Result<(), Fault> {
-    let token = tokens.next()?;
-    if tokens.met_entity {
-        return Err(Fault::Record(Damage::Entity));
-    }
-    if token == Token::Close { Ok(()) } else { Err(misplaced("an element where only text may be")) }
-}
-
-fn refuse_stray_text<R: BufRead>(tokens: &Tokens<R>) -> Result<(), Fault> {
-    if tokens.met_entity {
-        return Err(Fault::Record(Damage::Entity));
-    }
-    if tokens.text.trim_ascii().is_empty() { Ok(()) } else { Err(misplaced("text between fields")) }
-}
-
-/// Passes over the element just opened.
-fn skip<R: BufRead>(tokens: &mut Tokens<R>) -> Result<(), Fault> {
-    let depth = tokens.depth();
-    while tokens.depth() >= depth {
-        tokens.next()?;
-    }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -309,9 +326,117 @@ mod tests {
                 "characters-dropped 245$a",
                 "indicator-replaced 500",
                 "field-empty 500",
+                "element-ignored ",
                 "leader-missing leader",
             ]
         );
+    }
+
+    #[test]
+    fn what_is_no_part_of_a_record_is_mentioned_and_a_second_leader_is_not_taken() {
+        let other = "xmlns:m='http://www.loc.gov/MARC21/slim/'";
+        let xml = collection(&format!(
+            "<record {other}>{LEADER}<controlfield tag='001'>x</controlfield><m:datafield tag='245' ind1=' ' ind2=' '>\
+             <m:subfield code='a'>y</m:subfield></m:datafield><leader>00000cas a2200000 a 4500</leader>\
+             <datafield tag='500' ind1=' ' ind2=' '><subField code='a'>y</subField><subfield code='b'>z</subfield>\
+             </datafield></record><record>{LEADER}</record>"
+        ));
+        assert_eq!(
+            read(&xml),
+            [
+                "001 x / 500    $bz",
+                "element-ignored ",
+                "leader-extra leader",
+                "element-ignored 500",
+                "",
+                "no-marc-fields "
+            ]
+        );
+        let misspelt = "<collection><record><controlField tag='001'>1</controlField><datafield tag='245'>\
+            <subfield code='a'>T</subfield></datafield></record></collection>";
+        assert_eq!(read(misspelt), ["245    $aT", "element-ignored ", "leader-missing leader"]);
+    }
+
+    /// OAI-PMH and SRU call their own parts records too, and many a harvester takes all namespaces away.
+    #[test]
+    fn records_in_envelopes_without_namespaces_are_found() {
+        let record = |number: u8| format!("<record>{LEADER}<controlfield tag='001'>{number}</controlfield></record>");
+        let oai = |content: &str| format!("<OAI-PMH><ListRecords>{content}</ListRecords></OAI-PMH>");
+        let entry = |content: &str| {
+            format!("<record><header><identifier>x</identifier></header><metadata>{content}</metadata></record>")
+        };
+        assert_eq!(read(&oai(&[entry(&record(1)), entry(&record(2))].concat())), ["001 1", "001 2"]);
+        let sru = format!(
+            "<searchRetrieveResponse><records><record>\n<recordSchema>marcxml</recordSchema><recordData>{}</recordData>\
+             </record></records></searchRetrieveResponse>",
+            record(1)
+        );
+        assert_eq!(read(&sru), ["001 1"]);
+        let without = read(&oai(&[entry("<dc>T</dc>"), entry(&record(2))].concat()));
+        assert_eq!((without.len(), &*without[1]), (2, "001 2"), "{without:?}");
+        assert!(without[0].starts_with("record 1 at byte ") && without[0].contains("neither fields nor a record"));
+    }
+
+    /// Nothing that looks like a record is passed over as if it were not there.
+    #[test]
+    fn records_of_another_namespace_and_parts_of_none_are_refused_and_counted() {
+        let good = format!("<record>{LEADER}<controlfield tag='001'>x</controlfield></record>");
+        let foreign = good.replace("<record>", "<record xmlns='info:lc/xmlns/marcxchange-v2'>");
+        let prefixed = "<d:record xmlns:d='http://www.loc.gov/MARC21/Slim'><d:leader>x</d:leader></d:record>";
+        for (bad, message) in [
+            (foreign.as_str(), "not of MARCXML's namespace"),
+            (prefixed, "not of MARCXML's namespace"),
+            ("<Record><leader>x</leader><controlfield tag='001'>y</controlfield></Record>", "outside of a record"),
+            ("<datafield tag='245'><subfield code='a'>x</subfield></datafield>", "outside of a record"),
+            ("stray", "text between records"),
+            ("<![CDATA[stray]]>", "text between records"),
+            ("&stray;", "text between records"),
+        ] {
+            let read = read(&collection(&format!("{good}{bad}{good}")));
+            assert_eq!((read.len(), &*read[0], &*read[2]), (3, "001 x", "001 x"), "{bad}: {read:?}");
+            assert!(read[1].starts_with("record 2 at byte ") && read[1].contains(message), "{bad}: {read:?}");
+        }
+        let none = read(&collection(&foreign.repeat(2)));
+        assert!(none.len() == 2 && none.iter().all(|error| error.contains("not of MARCXML's namespace")), "{none:?}");
+        let other = read(&collection("<mods xmlns='http://www.loc.gov/mods/v3'/>"));
+        assert!(other.len() == 1 && other[0].contains("there is no MARCXML record"), "{other:?}");
+    }
+
+    #[test]
+    fn xml_that_is_not_well_formed_ends_the_reading_after_what_came_before() {
+        let good = format!("<record>{LEADER}<controlfield tag='001'>x</controlfield></record>");
+        for (bad, message) in [
+            ("<1a/>", "a name that cannot be one"),
+            ("<a b='1'c='2'/>", "no blank stands between two attributes"),
+            ("<a b='<'/>", "a < stands inside a tag"),
+            ("<a b='\u{1}'/>", "a character that XML forbids"),
+            ("<!-- \u{1} -->", "a character that XML forbids"),
+            ("\u{1}", "a character that XML forbids"),
+            ("<a>]]></a>", "]]> stands in text"),
+            ("<?xml version='1.0'?>", "a declaration stands in the middle"),
+            ("<!DOCTYPE x>", "a document type stands in the middle"),
+            ("<a></b>", "tags do not match"),
+            ("</collection>text", "text stands outside of the root element"),
+            ("</collection><![CDATA[x]]>", "text stands outside of the root element"),
+            ("</collection>&amp;", "text stands outside of the root element"),
+            ("</collection><?xml version='1.0'?><?xml version='1.0'?>", "a declaration stands in the middle"),
+            ("</collection><!DOCTYPE a><!DOCTYPE b>", "a document type stands in the middle"),
+        ] {
+            let read = read(&collection(&format!("{good}{bad}{good}")));
+            assert_eq!((read.len(), &*read[0]), (2, "001 x"), "{bad}: {read:?}");
+            assert!(read[1].starts_with("cannot read on at byte ") && read[1].contains(message), "{bad}: {read:?}");
+        }
+        let two =
+            format!("{}\n\u{feff}<!DOCTYPE x>\n{}", collection(&good), collection(&good).replace("<?xml", "<?xnl"));
+        assert_eq!(read(&two), ["001 x", "001 x"], "one document after another");
+    }
+
+    #[test]
+    fn a_start_that_comes_in_pieces_is_judged_as_a_whole() {
+        let xml = format!("\u{feff}\n \n{}", collection(&format!("<record>{LEADER}</record>")));
+        let pieces = std::io::BufReader::with_capacity(1, xml.as_bytes());
+        let read: Vec<_> = Reader::new(pieces, OnIllegal::Drop).records().collect();
+        assert!(matches!(read.as_slice(), [Ok(_)]), "{read:?}");
     }
 
     /// Nothing expands, nothing grows without bound, and what is no MARCXML says so.
@@ -332,7 +457,7 @@ mod tests {
             ("{\"leader\":1}", "this is JSON, not XML"),
             ("00714cam a2200205 a 4500", "this is no XML but perhaps ISO 2709"),
             ("ErrorCode(100)", "this is not XML"),
-            ("<html><body/></html>", "there is no MARCXML in this document"),
+            ("<html><body/></html>", "there is no MARCXML record in this document"),
             ("<?xml version='1.0' encoding='ISO-8859-1'?><collection/>", "declares an encoding other than UTF-8"),
             ("<collection><record>", "the input ends inside an element"),
             ("<collection></record>", "tags do not match"),

@@ -8,6 +8,7 @@ use quick_xml::{NsReader, XmlVersion};
 
 use super::NAMESPACE;
 use super::bounded::Bounded;
+use super::strict;
 use crate::marc::read::ReadError;
 
 /// An element, by what it means here.
@@ -19,9 +20,11 @@ pub(super) enum Element {
     Controlfield,
     Datafield,
     Subfield,
+    /// Named like a part of a record, but of another namespace or spelling.
+    Alien,
     /// Of the MARC namespace, and none of the above.
     Unknown,
-    /// Of another namespace: an envelope around records, or an extension inside.
+    /// None of these: an envelope around records, or an extension inside.
     Foreign,
 }
 
@@ -54,9 +57,24 @@ pub(super) struct Tokens<R> {
     /// Whether that text referred to an entity that XML does not predefine.
     pub(super) met_entity: bool,
     pub(super) attributes: Attributes,
+    /// Whether the element opened last has a namespace.
+    pub(super) is_bound: bool,
+    /// The local name of that element if it is [`Element::Alien`] or [`Element::Foreign`].
+    pub(super) name: String,
     has_started: bool,
+    prolog: Prolog,
 }
 
+/// What came before the root element of a document.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Prolog {
+    Nothing,
+    Declaration,
+    DocumentType,
+}
+
+/// The parts of a record. Their names in other letter case or another namespace are a mistake worth telling.
+const PARTS: [&str; 4] = ["leader", "controlfield", "datafield", "subfield"];
 /// How deep elements may nest. A record in an OAI-PMH answer sits five deep.
 const MAX_DEPTH: usize = 64;
 /// How much XML one record, or what lies between two, may have.
@@ -75,7 +93,10 @@ impl<R: BufRead> Tokens<R> {
             text: String::new(),
             met_entity: false,
             attributes: Attributes::default(),
+            is_bound: false,
+            name: String::new(),
             has_started: false,
+            prolog: Prolog::Nothing,
         }
     }
 
@@ -108,7 +129,7 @@ impl<R: BufRead> Tokens<R> {
                 Ok(event) => match self.take(event) {
                     Ok(Some(token)) => break Ok(token),
                     Ok(None) => {}
-                    Err(reason) => break Err(self.unreadable(reason)),
+                    Err(reason) => break Err(self.unreadable(format!("not well-formed: {reason}"))),
                 },
                 Err(error) => break Err(self.failure(error)),
             }
@@ -117,27 +138,52 @@ impl<R: BufRead> Tokens<R> {
         token
     }
 
-    fn take(&mut self, event: Event<'_>) -> Result<Option<Token>, String> {
+    fn take(&mut self, event: Event<'_>) -> Result<Option<Token>, &'static str> {
+        const OUTSIDE: &str = "text stands outside of the root element";
         match event {
             Event::Start(start) | Event::Empty(start) => {
                 self.depth += 1;
                 if self.depth > MAX_DEPTH {
-                    return Err(format!("elements nest deeper than {MAX_DEPTH}"));
+                    return Err("elements nest deeper than 64");
                 }
+                strict::check_tag(&start)?;
                 self.read_attributes(&start)?;
                 return Ok(Some(Token::Open(self.meaning(&start))));
             }
             Event::End(_) => {
                 self.depth = self.depth.saturating_sub(1);
+                if self.depth == 0 {
+                    self.prolog = Prolog::Nothing;
+                }
                 return Ok(Some(Token::Close));
             }
-            Event::Eof if self.depth > 0 => return Err("the input ends inside an element".to_owned()),
+            Event::Eof if self.depth > 0 => return Err("the input ends inside an element"),
             Event::Eof => return Ok(Some(Token::End)),
-            Event::Text(text) => self.text.push_str(&text.xml10_content()),
+            Event::Text(text) if self.depth == 0 => {
+                return if strict::is_blank_text(&text) { Ok(None) } else { Err(OUTSIDE) };
+            }
+            Event::CData(_) | Event::GeneralRef(_) if self.depth == 0 => return Err(OUTSIDE),
+            Event::Text(text) => {
+                strict::check_text(&text)?;
+                self.text.push_str(&text.xml10_content());
+            }
             Event::CData(data) => self.text.push_str(&data.xml10_content()),
             Event::GeneralRef(reference) => self.resolve(&reference),
-            Event::Decl(declaration) => check_encoding(&declaration)?,
-            Event::Comment(_) | Event::PI(_) | Event::DocType(_) => {}
+            Event::Decl(declaration) => {
+                if self.depth > 0 || self.prolog != Prolog::Nothing {
+                    return Err("a declaration stands in the middle of a document");
+                }
+                self.prolog = Prolog::Declaration;
+                check_encoding(&declaration)?;
+            }
+            Event::DocType(_) => {
+                if self.depth > 0 || self.prolog == Prolog::DocumentType {
+                    return Err("a document type stands in the middle of a document");
+                }
+                self.prolog = Prolog::DocumentType;
+            }
+            Event::Comment(comment) => strict::check_characters(&comment)?,
+            Event::PI(instruction) => strict::check_characters(&instruction)?,
         }
         Ok(None)
     }
@@ -154,31 +200,35 @@ impl<R: BufRead> Tokens<R> {
         }
     }
 
-    fn meaning(&self, start: &BytesStart<'_>) -> Element {
+    fn meaning(&mut self, start: &BytesStart<'_>) -> Element {
         let (namespace, local) = self.xml.resolver().resolve_element(start.name());
-        match namespace {
-            ResolveResult::Bound(Namespace(NAMESPACE)) => {}
-            // Much MARCXML has lost its namespace, or its prefix's declaration, on the way.
-            ResolveResult::Unbound | ResolveResult::Unknown(_) => {}
-            ResolveResult::Bound(_) => return Element::Foreign,
-        }
-        match local.into_inner() {
-            "collection" => Element::Collection,
-            "record" => Element::Record,
-            "leader" => Element::Leader,
-            "controlfield" => Element::Controlfield,
-            "datafield" => Element::Datafield,
-            "subfield" => Element::Subfield,
-            _ if matches!(namespace, ResolveResult::Bound(_)) => Element::Unknown,
+        let local = local.into_inner();
+        self.is_bound = matches!(namespace, ResolveResult::Bound(_));
+        let is_marc = matches!(namespace, ResolveResult::Bound(Namespace(NAMESPACE)));
+        // Much MARCXML has lost its namespace, or its prefix's declaration, on the way.
+        let element = match local {
+            "collection" if is_marc || !self.is_bound => Element::Collection,
+            "record" if is_marc || !self.is_bound => Element::Record,
+            "leader" if is_marc || !self.is_bound => Element::Leader,
+            "controlfield" if is_marc || !self.is_bound => Element::Controlfield,
+            "datafield" if is_marc || !self.is_bound => Element::Datafield,
+            "subfield" if is_marc || !self.is_bound => Element::Subfield,
+            _ if PARTS.iter().any(|part| local.eq_ignore_ascii_case(part)) => Element::Alien,
+            _ if is_marc => Element::Unknown,
             _ => Element::Foreign,
+        };
+        if matches!(element, Element::Alien | Element::Foreign) {
+            self.name.clear();
+            self.name.push_str(local);
         }
+        element
     }
 
-    fn read_attributes(&mut self, start: &BytesStart<'_>) -> Result<(), String> {
+    fn read_attributes(&mut self, start: &BytesStart<'_>) -> Result<(), &'static str> {
         let Attributes { tag, ind1, ind2, code } = &mut self.attributes;
         [&mut *tag, &mut *ind1, &mut *ind2, &mut *code].into_iter().for_each(String::clear);
         for attribute in start.attributes() {
-            let attribute = attribute.map_err(|_| "an element has a malformed attribute".to_owned())?;
+            let attribute = attribute.map_err(|_| "an element has a malformed attribute")?;
             let slot = match attribute.key.0 {
                 "tag" => &mut *tag,
                 "ind1" => &mut *ind1,
@@ -194,18 +244,30 @@ impl<R: BufRead> Tokens<R> {
         Ok(())
     }
 
-    /// A file that is something else altogether is said to be that (BR-046).
+    /// A file that is something else altogether is said to be that (BR-046). Judged by what comes after a byte order
+    /// mark and blanks, however slowly it comes.
     fn refuse_other_forms(&mut self) -> Result<(), ReadError> {
-        let found = match self.xml.get_mut().fill_buf() {
-            Ok(start) => match start.trim_ascii_start() {
-                [b'<', ..] | [0xEF, ..] => return Ok(()),
-                [] => "empty",
-                [0xFE | 0xFF, ..] => "UTF-16; convert it to UTF-8 first",
-                [b'{' | b'[', ..] => "JSON, not XML",
-                [b'0'..=b'9', ..] => "no XML but perhaps ISO 2709",
-                _ => "not XML",
-            },
-            Err(source) => return Err(ReadError::Io { offset: 0, source }),
+        let mut mark = b"\xEF\xBB\xBF".iter();
+        let found = loop {
+            let input = self.xml.get_mut();
+            let first = match input.fill_buf() {
+                Ok(chunk) => chunk.first().copied(),
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
+                Err(source) => return Err(ReadError::Io { offset: 0, source }),
+            };
+            match first {
+                Some(byte) if mark.clone().next() == Some(&byte) => {
+                    mark.next();
+                    input.consume(1);
+                }
+                Some(byte) if byte.is_ascii_whitespace() => input.consume(1),
+                Some(b'<') => return Ok(()),
+                None => break "empty",
+                Some(0xFE | 0xFF) => break "UTF-16; convert it to UTF-8 first",
+                Some(b'{' | b'[') => break "JSON, not XML",
+                Some(b'0'..=b'9') => break "no XML but perhaps ISO 2709",
+                Some(_) => break "not XML",
+            }
         };
         Err(self.unreadable(format!("this is {found}")))
     }
@@ -232,12 +294,8 @@ impl<R: BufRead> Tokens<R> {
     }
 }
 
-fn check_encoding(declaration: &BytesDecl<'_>) -> Result<(), String> {
+fn check_encoding(declaration: &BytesDecl<'_>) -> Result<(), &'static str> {
     let Some(Ok(encoding)) = declaration.encoding() else { return Ok(()) };
     let is_known = ["utf-8", "utf8", "us-ascii", "ascii"].iter().any(|known| encoding.eq_ignore_ascii_case(known));
-    if is_known {
-        Ok(())
-    } else {
-        Err("the document declares an encoding other than UTF-8: convert it first".to_owned())
-    }
+    if is_known { Ok(()) } else { Err("the document declares an encoding other than UTF-8: convert it first") }
 }
