@@ -47,6 +47,9 @@ pub enum Decision {
     Terminal,
     /// A status that nobody planned for: as [`Decision::Terminal`], but loudly (C2).
     TerminalUnknown,
+    /// The call was a courtesy: it is not repeated, and its failure says nothing about the other side. Never the
+    /// outcome of [`Decision::of`].
+    Waived,
 }
 
 /// What a call says about the health of the other side.
@@ -91,7 +94,7 @@ impl Decision {
     pub const fn mark(self) -> Mark {
         match self {
             Self::Transient | Self::EmptyReply => Mark::Failed,
-            Self::Throttled | Self::Refused(_) | Self::Unauthorised => Mark::Neutral,
+            Self::Throttled | Self::Refused(_) | Self::Unauthorised | Self::Waived => Mark::Neutral,
             Self::Nothing | Self::NarrowRange | Self::Declared | Self::Terminal | Self::TerminalUnknown => {
                 Mark::Healthy
             }
@@ -101,7 +104,7 @@ impl Decision {
     /// Whether, as the end of a call, it is an error that a feed in order does not have.
     #[must_use]
     pub const fn is_unexpected(self) -> bool {
-        !matches!(self, Self::Nothing | Self::NarrowRange)
+        !matches!(self, Self::Nothing | Self::NarrowRange | Self::Waived)
     }
 
     /// What the breaker learns from it when `status` is known: 408 and 425 are retried, but only a retryable 5xx, an

@@ -10,7 +10,7 @@ use std::time::Duration;
 use rand::{Rng, RngExt};
 use tokio::time::Instant;
 
-use super::event::OpenReason;
+use super::event::{ClosedBy, OpenReason};
 use crate::resilience::settings::BreakerSettings;
 
 /// A health check must be answered within this, or its slot is reclaimed. Longer than the check's own time-out.
@@ -99,7 +99,7 @@ pub(super) enum Change {
     Opened { until: Option<Instant> },
     Reopened { reason: OpenReason, until: Instant },
     Escalated { open_for: Duration },
-    Closed,
+    Closed { by: ClosedBy },
     Recovered { after: Duration },
 }
 
@@ -246,8 +246,10 @@ impl Circuit {
         if !self.holds(lease) {
             return Vec::new();
         }
+        let of_hold = |outage: &Outage| outage.reason.is_operators() && outage.openings == 1;
+        let by = if self.outage.as_ref().is_some_and(of_hold) { ClosedBy::EndOfHold } else { ClosedBy::HealthCheck };
         self.start_recovering(now);
-        vec![Change::Closed]
+        vec![Change::Closed { by }]
     }
 
     /// The health check that held `lease` failed.
@@ -282,7 +284,7 @@ impl Circuit {
             return Vec::new();
         }
         self.start_recovering(now);
-        vec![Change::Closed]
+        vec![Change::Closed { by: ClosedBy::Operator }]
     }
 
     /// A person says that the outage is over.
@@ -298,6 +300,13 @@ impl Circuit {
             (false, Some(until)) => Phase::Open { until },
             (_, until) => Phase::Held { until },
         });
+    }
+
+    /// Takes up a recovery where an earlier process left it: what had succeeded by then counts.
+    pub(super) fn restore_recovering(&mut self, outage: Outage, successes: u32, trial_done: bool, now: Instant) {
+        self.outage = Some(outage);
+        let successes = successes.min(SUCCESSES_TO_RESET - 1);
+        self.enter(Phase::Recovering { since: now, successes, trial_done, admitted: Vec::new() });
     }
 
     fn reopen(&mut self, reason: OpenReason, now: Instant, rng: &mut impl Rng) -> Vec<Change> {

@@ -78,6 +78,7 @@ impl Breaker {
                 Admission::Rejected(rejection) => return Err(rejection),
                 Admission::Wait(until) => {
                     tokio::select! {
+                        biased;
                         () = changed => {}
                         () = sleep_until(until) => {}
                     }
@@ -112,6 +113,7 @@ impl Breaker {
                 Some((_, target, true)) => return target,
                 Some((due, _, false)) => {
                     tokio::select! {
+                        biased;
                         () = changed => {}
                         () = sleep_until(due) => {}
                     }

@@ -84,6 +84,27 @@ impl fmt::Display for OpenReason {
     }
 }
 
+/// What closed a breaker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ClosedBy {
+    /// A health check passed.
+    HealthCheck,
+    /// The time ran out for which a person held it open, and the health check after it passed.
+    EndOfHold,
+    /// A person.
+    Operator,
+}
+
+impl fmt::Display for ClosedBy {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::HealthCheck => "health check passed",
+            Self::EndOfHold => "the time is over for which an operator held it open, and the health check passed",
+            Self::Operator => "closed by an operator",
+        })
+    }
+}
+
 /// A transition worth telling. Events of one outage: one `Opened`, any number of `Reopened` and `Closed`, at most one
 /// `Escalated`, one `Recovered`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -115,10 +136,12 @@ pub enum BreakerEvent {
         /// How long the outage lasts already.
         open_for: Duration,
     },
-    /// A health check passed: calls go again, carefully (B7).
+    /// Calls go again, carefully (B7).
     Closed {
         /// What was held back.
         scope: Scope,
+        /// What closed it.
+        by: ClosedBy,
     },
     /// Ten calls succeeded, or a person reset it: the recovery notice.
     Recovered {
@@ -149,7 +172,7 @@ impl BreakerEvent {
             Self::Opened { scope, .. }
             | Self::Reopened { scope, .. }
             | Self::Escalated { scope, .. }
-            | Self::Closed { scope }
+            | Self::Closed { scope, .. }
             | Self::Recovered { scope, .. } => *scope,
         }
     }

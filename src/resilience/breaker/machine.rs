@@ -82,9 +82,9 @@ pub struct BreakerMachine {
     records: PerEndpoint<History>,
     /// Calls to no endpoint in particular: deliveries to a sink.
     unnamed: History,
-    /// Failures in a row, over all endpoints.
-    consecutive: u32,
-    /// The endpoint whose failure opened the key's circuit.
+    /// Failures in a row, over all endpoints, those of earlier processes included.
+    pub(super) consecutive: u32,
+    /// The list endpoint whose failure opened the key's circuit; `None` when it was another call's.
     pub(super) tripped: Option<Endpoint>,
     /// The last recovery ended because a call failed although the health check had passed.
     health_check_misled: bool,
@@ -319,7 +319,8 @@ impl BreakerMachine {
             }
             Scope::Key => {
                 self.health_check_misled = self.key.recovering_since().is_some();
-                self.tripped = call.endpoint;
+                // A call for a token is no call of its own: nobody would ever go first.
+                self.tripped = call.endpoint.filter(|endpoint| endpoint.can_be_suspended());
                 self.forgive();
                 let changes = self.key.open(reason, now, rng);
                 self.publish(scope, changes, correlation_id, events);
@@ -407,7 +408,7 @@ impl BreakerMachine {
                 }
                 Change::Reopened { reason, until } => BreakerEvent::Reopened { scope, reason, until },
                 Change::Escalated { open_for } => BreakerEvent::Escalated { scope, open_for },
-                Change::Closed => BreakerEvent::Closed { scope },
+                Change::Closed { by } => BreakerEvent::Closed { scope, by },
                 Change::Recovered { after } => BreakerEvent::Recovered { scope, after },
             })
         }));

@@ -15,6 +15,6 @@ mod tests;
 
 pub use circuit::PROBE_LEASE;
 pub use driver::{Breaker, BreakerPermit, ProbeLease};
-pub use event::{BreakerEvent, BreakerObserver, OpenReason, Scope, SilentBreakerObserver};
+pub use event::{BreakerEvent, BreakerObserver, ClosedBy, OpenReason, Scope, SilentBreakerObserver};
 pub use machine::{Admission, Admitted, BreakerMachine, BreakerState, Lease, ProbeTarget, Rejection};
 pub use snapshot::{BreakerSnapshot, OutageSnapshot, SuspensionSnapshot};

@@ -26,6 +26,9 @@ pub struct BreakerSnapshot {
     pub tripped: Option<Endpoint>,
     /// The outages of single endpoints.
     pub suspended: Vec<SuspensionSnapshot>,
+    /// Failures in a row, over all endpoints: processes that end after a few calls must come to an opening as well (A10).
+    #[serde(default)]
+    pub consecutive: u32,
 }
 
 /// One outage.
@@ -45,6 +48,12 @@ pub struct OutageSnapshot {
     pub recovering: bool,
     /// Whether a person holds it open.
     pub held: bool,
+    /// Calls that succeeded since calls go again.
+    #[serde(default)]
+    pub successes: u32,
+    /// Whether the first real call since then has succeeded.
+    #[serde(default)]
+    pub trial_done: bool,
 }
 
 /// The outage of one endpoint.
@@ -77,19 +86,22 @@ impl BreakerMachine {
             outage: dates.outage(&self.key),
             tripped: self.tripped,
             suspended: suspended.collect(),
+            consecutive: self.consecutive,
         }
     }
 
     /// Takes up where an earlier process left: what was left of the open time is served, then the check runs. An
-    /// outage that was recovering is checked again before calls go.
+    /// outage that was recovering goes on recovering: the successes of processes that end after a few calls add up, and
+    /// the next failure opens it at once, as ever.
     #[must_use]
     pub fn restored(settings: BreakerSettings, snapshot: &BreakerSnapshot, now: Instant, date: Timestamp) -> Self {
         let dates = Dates { now, date };
         let mut machine = Self::new(settings, now);
         if let Some(outage) = &snapshot.outage {
             dates.restore(&mut machine.key, outage);
-            machine.tripped = snapshot.tripped;
+            machine.tripped = snapshot.tripped.filter(|endpoint| endpoint.can_be_suspended());
         }
+        machine.consecutive = snapshot.consecutive;
         let mut lanes = PerEndpoint::from_fn(|_| Circuit::new(settings));
         for suspension in &snapshot.suspended {
             if suspension.endpoint.can_be_suspended() {
@@ -110,6 +122,10 @@ struct Dates {
 impl Dates {
     fn outage(&self, circuit: &Circuit) -> Option<OutageSnapshot> {
         let outage = circuit.outage()?;
+        let (successes, trial_done) = match circuit.phase() {
+            Phase::Recovering { successes, trial_done, .. } => (*successes, *trial_done),
+            _ => (0, false),
+        };
         let (next_probe, recovering, held) = match circuit.phase() {
             Phase::Open { until } => (Some(*until), false, false),
             Phase::HalfOpen { .. } => (Some(self.now), false, false),
@@ -124,6 +140,8 @@ impl Dates {
             escalated: outage.escalated,
             recovering,
             held,
+            successes,
+            trial_done,
         })
     }
 
@@ -140,6 +158,9 @@ impl Dates {
             openings: snapshot.openings.max(1),
             escalated: snapshot.escalated,
         };
+        if snapshot.recovering && !snapshot.held {
+            return circuit.restore_recovering(outage, snapshot.successes, snapshot.trial_done, self.now);
+        }
         circuit.restore(outage, left.map(|left| self.now + left), snapshot.held);
     }
 

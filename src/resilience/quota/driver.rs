@@ -120,6 +120,7 @@ impl Quota {
                 return Err(TooLong { resume_at: until });
             }
             tokio::select! {
+                biased;
                 () = changed => {}
                 () = sleep_until(until) => {}
             }
@@ -151,6 +152,7 @@ impl Quota {
             let changed = self.shared.changed.notified();
             let Some(until) = self.look(|state, now| state.ledger.opens_at(endpoint, now)) else { return };
             tokio::select! {
+                biased;
                 () = changed => {}
                 () = sleep_until(until) => {}
             }

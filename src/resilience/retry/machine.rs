@@ -160,7 +160,8 @@ impl RetryMachine {
             | Decision::NarrowRange
             | Decision::Declared
             | Decision::Terminal
-            | Decision::TerminalUnknown => end(Ending::Permanent { decision: failed.decision }),
+            | Decision::TerminalUnknown
+            | Decision::Waived => end(Ending::Permanent { decision: failed.decision }),
         }
     }
 
