@@ -5,7 +5,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use fs4::fs_std::FileExt;
@@ -50,11 +50,14 @@ impl Holder {
     }
 }
 
+/// The holder file takes a block of the disk.
+const ROOM_FOR_A_NAME: u64 = 64 << 10;
+
 /// The lock on a state directory; it ends when this is dropped.
 #[derive(Debug)]
 pub struct StateLock {
     state: PathBuf,
-    _lock: File,
+    lock: File,
 }
 
 impl StateLock {
@@ -71,9 +74,31 @@ impl StateLock {
         if !taken.map_err(|error| io_error(format!("lock {}", path.display()), error))? {
             return Err(held(state));
         }
-        let lock = Self { state: state.to_owned(), _lock: lock };
-        lock.announce(&Holder::this_process())?;
+        let lock = Self { state: state.to_owned(), lock };
+        match lock.announce(&Holder::this_process()) {
+            // The file only tells people; on a full disk the lock is held without it, and nobody is named wrongly.
+            Err(_) if fs4::available_space(state).is_ok_and(|free| free < ROOM_FOR_A_NAME) => {
+                fs::remove_file(state.join("holder")).ok();
+            }
+            announced => announced?,
+        }
         Ok(lock)
+    }
+
+    /// Whether the file that is locked is still the one that others would lock. Somebody who takes it away lets a
+    /// second process in: this one may then write no more.
+    #[must_use]
+    pub fn is_ours(&self) -> bool {
+        let (locked, found) = (self.lock.metadata(), fs::metadata(self.state.join("lock")));
+        matches!((locked, found), (Ok(locked), Ok(found)) if (locked.dev(), locked.ino()) == (found.dev(), found.ino()))
+    }
+
+    /// Who holds `state`, as the lock has it, or `None`. Writes nothing, and lets go of the lock at once.
+    #[must_use]
+    pub fn held_by(state: &Path) -> Option<String> {
+        let lock = File::open(state.join("lock")).ok()?;
+        let is_free = FileExt::try_lock_shared(&lock).ok()?;
+        (!is_free).then(|| named(state))
     }
 
     /// Replaces what `<state>/holder` says.
@@ -86,8 +111,26 @@ impl StateLock {
         let fresh = self.state.join("holder.new");
         let written = OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).open(&fresh);
         let written = written.and_then(|mut file| file.write_all(&text)).and_then(|()| fs::rename(&fresh, &path));
+        if written.is_err() {
+            fs::remove_file(&fresh).ok();
+        }
         written.map_err(|error| io_error(format!("write {}", path.display()), error))
     }
+}
+
+/// Closing the file is not enough: a child that is being started has it too until it runs its program, and would keep
+/// the lock for that long.
+impl Drop for StateLock {
+    fn drop(&mut self) {
+        FileExt::unlock(&self.lock).ok();
+    }
+}
+
+/// Replaces the file at `path` in one piece; nobody else may read it.
+pub(super) fn write_private(path: &Path, text: &[u8]) -> io::Result<()> {
+    let fresh = path.with_extension("new");
+    let written = OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).open(&fresh);
+    written.and_then(|mut file| file.write_all(text)).and_then(|()| fs::rename(&fresh, path))
 }
 
 /// Makes `path` a directory that nobody else can look into. One that belongs to somebody else, such as a mounted
@@ -103,9 +146,15 @@ pub(super) fn private_directory(path: &Path) -> Result<(), StoreError> {
     }
 }
 
-fn held(state: &Path) -> StoreError {
-    let holder = Holder::of(state)
-        .map_or_else(|| "another process".to_owned(), |holder| format!("{} (pid {})", holder.command, holder.pid));
+/// The process that has the lock, in words.
+fn named(state: &Path) -> String {
+    Holder::of(state)
+        .map_or_else(|| "another process".to_owned(), |holder| format!("{} (pid {})", holder.command, holder.pid))
+}
+
+/// The error that names who holds `state`.
+pub(super) fn held(state: &Path) -> StoreError {
+    let holder = named(state);
     let message = format!("open the state in {}: it is held by {holder}; stop that process or wait", state.display());
     StoreError::new(StoreErrorKind::Held { holder }, message)
 }
@@ -126,8 +175,21 @@ mod tests {
         let refused = StateLock::acquire(&state).expect_err("held");
         let expected = format!("(pid {})", std::process::id());
         assert!(matches!(&refused.kind, StoreErrorKind::Held { holder } if holder.ends_with(&expected)), "{refused}");
+        assert!(StateLock::held_by(&state).is_some_and(|holder| holder.ends_with(&expected)));
         drop(lock);
+        // What the holder file says means nothing by then.
+        assert_eq!(StateLock::held_by(&state), None);
         StateLock::acquire(&state).expect("free again");
+    }
+
+    #[test]
+    fn a_lock_that_was_let_go_is_free_although_a_child_has_its_file() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let lock = StateLock::acquire(directory.path()).expect("free");
+        let of_a_child = lock.lock.try_clone().expect("another handle of the same open file");
+        drop(lock);
+        StateLock::acquire(directory.path()).expect("free again");
+        drop(of_a_child);
     }
 
     /// BR-061: what a dead process left behind blocks nobody.

@@ -6,6 +6,7 @@
 mod backlog;
 pub mod disk;
 pub mod dry_run;
+pub mod hold;
 pub mod holder;
 pub mod memory;
 mod order;
@@ -13,6 +14,7 @@ pub mod settings;
 
 pub use disk::SledStore;
 pub use dry_run::DryRun;
+pub use hold::BreakerHold;
 pub use holder::{Holder, StateLock};
 pub use memory::{MemoryStore, Step};
 pub use settings::StoreSettings;

@@ -3,6 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
+use super::damage;
 use super::error;
 use super::fence::Fence;
 use super::high_water::HighWater;
@@ -31,7 +32,8 @@ pub struct Compacted {
 pub fn compact(state: &Path) -> Result<Compacted, StoreError> {
     let _lock = StateLock::acquire(state)?;
     let contained = catch_unwind(AssertUnwindSafe(|| compact_locked(state)));
-    contained.unwrap_or_else(|_| Err(error::panicked("compact the state database")))
+    let compacted = contained.unwrap_or_else(|_| Err(error::panicked("compact the state database")));
+    compacted.map_err(|error| error::on_disk(state, error))
 }
 
 fn compact_locked(state: &Path) -> Result<Compacted, StoreError> {
@@ -46,13 +48,19 @@ fn compact_locked(state: &Path) -> Result<Compacted, StoreError> {
     holder::private_directory(&copy)?;
     let new = Trees::open(&copy)?;
     for tree in Tree::ALL {
-        old.copy_into(&new, tree)?;
+        let copied = old.copy_into(&new, tree);
+        copied.inspect_err(|error| {
+            if error.kind == StoreErrorKind::Corrupt {
+                damage::mark(&database, error);
+            }
+        })?;
     }
     Fence::open(&copy)?.raise(&new)?;
     let (_, acknowledged) = HighWater::open(&database)?;
     HighWater::open(&copy)?.0.note(acknowledged)?;
     let after = new.size_on_disk()?;
     drop((old, new));
+    place::make_durable(&copy)?;
     place::take_compacted(state)?;
     Ok(Compacted { before, after })
 }

@@ -5,9 +5,11 @@
 //! `flush`, `sync_all` on our own handle, and only then an acknowledgement; every value stays below the blob limit;
 //! and after the first error nothing is served any more.
 
+mod aside;
 mod chunks;
 mod codec;
 mod compact;
+mod damage;
 mod draft;
 mod entry;
 mod envelope;
@@ -16,6 +18,7 @@ mod fence;
 mod format;
 mod head;
 mod high_water;
+mod hints;
 mod ledger;
 mod links;
 mod outbox;
@@ -28,10 +31,13 @@ mod sinks;
 mod squeeze;
 mod store;
 mod trees;
+mod trial;
 mod verify;
 
+pub use aside::{Aside, owed, set_aside, settled};
 pub use compact::{Compacted, compact};
-pub use place::{is_there, set_aside};
-pub use salvage::{Salvaged, salvage};
+pub use place::is_there;
+pub use salvage::{Salvage, Salvaged, salvage};
 pub use store::SledStore;
+pub use trial::{Tried, try_opening};
 pub use verify::{TreeVerified, Verified};

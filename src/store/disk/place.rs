@@ -5,15 +5,14 @@
 //! | `db` | the database in use |
 //! | `db.compacting` | a compaction that was interrupted; worthless |
 //! | `db.before-compaction` | the database in use, when `db` is missing: the compaction stopped between two renames |
-//! | `db.set-aside-<time>` | a damaged database, for people to look at |
+//! | `damaged-<time>/db` | a damaged database, for people to look at; see [`super::aside`] |
+//! | `rebuild-owed` | the note that a damaged one was set aside and nothing was rebuilt for it yet |
 
 use std::fs::{self, File};
+use std::io;
 use std::path::{Path, PathBuf};
 
-use jiff::Timestamp;
-
 use super::error;
-use crate::store::holder::StateLock;
 use crate::sync::StoreError;
 
 const IN_USE: &str = "db";
@@ -33,29 +32,12 @@ pub(super) fn in_use(state: &Path) -> Result<PathBuf, StoreError> {
 /// Whether there is a database below `state`. Touches nothing.
 #[must_use]
 pub fn is_there(state: &Path) -> bool {
-    state.join(IN_USE).exists() || state.join(BEFORE_COMPACTION).exists()
+    found(state).is_some()
 }
 
-/// Moves the database out of the way, so that the next opening makes a new one; gives where it lies now. For a store
-/// that will not open: nothing of it is deleted. `None` when there is no database.
-///
-/// # Errors
-/// `Held` while another process has the state, `Io` when the directory cannot be renamed.
-pub fn set_aside(state: &Path, now: Timestamp) -> Result<Option<PathBuf>, StoreError> {
-    let _lock = StateLock::acquire(state)?;
-    let database = in_use(state)?;
-    if !database.exists() {
-        return Ok(None);
-    }
-    let stamp = now.strftime("%Y%m%dT%H%M%SZ");
-    let names = (0..).map(|again| match again {
-        0 => format!("{IN_USE}.set-aside-{stamp}"),
-        again => format!("{IN_USE}.set-aside-{stamp}-{again}"),
-    });
-    let aside = names.map(|name| state.join(name)).find(|path| !path.exists());
-    let aside = aside.expect("names that differ by a number never run out");
-    rename(&database, &aside)?;
-    Ok(Some(aside))
+/// The database that an opening would take up. Touches nothing.
+pub(super) fn found(state: &Path) -> Option<PathBuf> {
+    [IN_USE, BEFORE_COMPACTION].into_iter().map(|name| state.join(name)).find(|path| path.exists())
 }
 
 /// An empty place for a compacted copy.
@@ -75,15 +57,36 @@ pub(super) fn take_compacted(state: &Path) -> Result<(), StoreError> {
 }
 
 /// Renames, and syncs the directory, so that the new name survives a power failure too.
-fn rename(from: &Path, to: &Path) -> Result<(), StoreError> {
+pub(super) fn rename(from: &Path, to: &Path) -> Result<(), StoreError> {
     let parent = to.parent().unwrap_or(to);
     let renamed = fs::rename(from, to).and_then(|()| File::open(parent)?.sync_all());
     renamed.map_err(|error| error::io(format!("rename {} to {}", from.display(), to.display()), error))
 }
 
+/// Makes durable what was made in `database`: its files, their names, and the names on the way to it. A sync of a file
+/// promises nothing of the name by which it is found: without this a power failure may take a new database away whole.
+pub(super) fn make_durable(database: &Path) -> Result<(), StoreError> {
+    let sync = |path: &Path| File::open(path).and_then(|file| file.sync_all());
+    let below = || {
+        fs::read_dir(database)?.try_for_each(|entry| {
+            let path = entry?.path();
+            if path.is_file() { sync(&path) } else { Ok(()) }
+        })
+    };
+    let above = || {
+        let database = std::path::absolute(database)?;
+        database.ancestors().take(3).try_for_each(|directory| match sync(directory) {
+            // The state may lie in a directory of somebody else's, who lets us through and not look.
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
+            synced => synced,
+        })
+    };
+    below().and_then(|()| above()).map_err(|error| error::io(format!("sync {}", database.display()), error))
+}
+
 fn remove(directory: &Path) -> Result<(), StoreError> {
     match fs::remove_dir_all(directory) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
             Err(error::io(format!("remove {}", directory.display()), error))
         }
         _ => Ok(()),

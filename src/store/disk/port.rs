@@ -25,7 +25,7 @@ impl Store for SledStore {
         let what = "commit a slice";
         self.check_open(what)?;
         let prepared = slice.changes.iter().map(|change| Prepared::of(&self.keyring, &self.squeeze, change));
-        let prepared = prepared.collect::<Result<Vec<_>, _>>().inspect_err(|_| self.close())?;
+        let prepared = prepared.collect::<Result<Vec<_>, _>>().map_err(|error| self.close_because(error))?;
         self.write(what, |draft| {
             outbox::drop_changes(&self.trees, draft, &slice.dropped)?;
             let seqs = outbox::append(draft, prepared)?;

@@ -5,20 +5,26 @@ use std::os::unix::fs::PermissionsExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
+use super::damage;
 use super::draft::{Draft, Fenced};
 use super::error;
 use super::fence::Fence;
-use super::high_water::HighWater;
+use super::head::Head;
+use super::high_water::{Acknowledged, HighWater};
 use super::squeeze::Squeeze;
-use super::trees::Trees;
-use super::{format, place};
+use super::trees::{SEGMENT_BYTES, Trees};
+use super::{format, hints, place};
 use crate::clock::SharedClock;
 use crate::privacy::Keyring;
 use crate::store::StoreSettings;
 use crate::store::holder::{self, StateLock};
+use crate::sync::ports::StoreErrorKind;
 use crate::sync::{Seq, StoreError};
+
+/// sled extends its file by segments of half this size.
+const ROOM_TO_WORK: usize = 1 << 20;
 
 /// The store of the product.
 ///
@@ -44,6 +50,8 @@ pub struct SledStore {
     /// The last fenced seq, for readers without the lock.
     last_fenced: AtomicU64,
     closed: AtomicBool,
+    /// Why it was closed.
+    cause: OnceLock<StoreError>,
     /// Last, so that the lock is given back after the database has closed its files.
     lock: StateLock,
 }
@@ -55,13 +63,61 @@ impl SledStore {
     /// `Held` when another process has it, `NewerFormat` when a newer program wrote it, `Corrupt` when it is damaged
     /// or lacks commits that were acknowledged, `Io` when the disk fails. Nothing is changed by an opening that fails.
     pub fn open(settings: &StoreSettings, keyring: Arc<Keyring>, clock: SharedClock) -> Result<Self, StoreError> {
-        let lock = StateLock::acquire(&settings.path)?;
-        let directory = place::in_use(&settings.path)?;
-        holder::private_directory(&directory)?;
-        let opened = catch_unwind(AssertUnwindSafe(|| Self::open_locked(directory, lock, keyring, &clock)));
-        let mut store = opened.unwrap_or_else(|_| Err(error::panicked("open the state database")))?;
+        let mut store = Self::open_as_it_is(settings, keyring, &clock)?;
+        place::make_durable(&store.directory).map_err(|error| store.close_because(error))?;
         store.boot = store.begin(Seq::floor_at(clock.now().as_second()))?;
         Ok(store)
+    }
+
+    /// Opens the store in `settings.path` for reading: nothing is committed to it, so that a disk which takes nothing
+    /// more does not keep it from being looked at. What is written to it must go elsewhere.
+    ///
+    /// # Errors
+    /// As [`SledStore::open`].
+    pub fn open_to_look(
+        settings: &StoreSettings,
+        keyring: Arc<Keyring>,
+        clock: SharedClock,
+    ) -> Result<Self, StoreError> {
+        let mut store = Self::open_as_it_is(settings, keyring, &clock)?;
+        store.boot += 1;
+        Ok(store)
+    }
+
+    fn open_as_it_is(settings: &StoreSettings, keyring: Arc<Keyring>, clock: &SharedClock) -> Result<Self, StoreError> {
+        let opening = || {
+            let lock = StateLock::acquire(&settings.path)?;
+            let directory = place::in_use(&settings.path)?;
+            holder::private_directory(&directory)?;
+            damage::refuse_marked(&directory)?;
+            let open = || {
+                let opened = catch_unwind(AssertUnwindSafe(|| Parts::open(&directory, clock)));
+                opened.unwrap_or_else(|_| Err(after_panic("open the state database", &settings.path)))
+            };
+            let tidied = |error| error::io("tidy the state database up", error);
+            hints::remove_unfinished(&directory).map_err(tidied)?;
+            // What the disk does not give looks like damage, and is none.
+            let unread = |error| error::io("read the state database", error);
+            damage::gives_what_is_opened(&directory, SEGMENT_BYTES).map_err(unread)?;
+            let again = |error: StoreError| {
+                damage::gives_bytes(&directory).map_err(unread)?;
+                if hints::pass_over(&directory).map_err(tidied)? { open() } else { Err(error) }
+            };
+            let parts = match open() {
+                Err(error) if error.kind == StoreErrorKind::Corrupt => again(error)?,
+                opened => opened?,
+            };
+            make_private(&directory)?;
+            Ok(Self::of(parts, directory, lock, keyring))
+        };
+        opening().map_err(|error| error::on_disk(&settings.path, error))
+    }
+
+    /// Marks the store as damaged because of `why`: the next opening refuses it, and whoever may begins a new one.
+    pub fn mark_damaged(&self, why: &StoreError) {
+        if why.kind == StoreErrorKind::Corrupt {
+            damage::mark(&self.directory, why);
+        }
     }
 
     /// The lock, through which the holder file can be told of a control socket.
@@ -90,22 +146,9 @@ impl SledStore {
         self.fence.raised()
     }
 
-    fn open_locked(
-        directory: PathBuf,
-        lock: StateLock,
-        keyring: Arc<Keyring>,
-        clock: &SharedClock,
-    ) -> Result<Self, StoreError> {
-        let trees = Trees::open(&directory)?;
-        let fence = Fence::open(&directory)?;
-        let instance = format::check_or_make(&trees, clock.now())?;
-        let fenced = Fenced::read(&trees)?;
-        let (high_water, acknowledged) = HighWater::open(&directory)?;
-        if fenced.head.commits < acknowledged {
-            return Err(error::rolled_back(acknowledged, fenced.head.commits));
-        }
-        make_private(&directory)?;
-        Ok(Self {
+    fn of(parts: Parts, directory: PathBuf, lock: StateLock, keyring: Arc<Keyring>) -> Self {
+        let Parts { trees, fence, instance, fenced, high_water } = parts;
+        Self {
             directory,
             trees,
             fence,
@@ -117,8 +160,13 @@ impl SledStore {
             last_fenced: AtomicU64::new(fenced.head.order.last.value()),
             fenced: RwLock::new(fenced),
             closed: AtomicBool::new(false),
+            cause: OnceLock::new(),
             lock,
-        })
+        }
+    }
+
+    fn state(&self) -> &Path {
+        self.directory.parent().unwrap_or(&self.directory)
     }
 
     /// Raises boot number and floor.
@@ -164,11 +212,15 @@ impl SledStore {
             let mut fenced = self.fenced.write().unwrap_or_else(PoisonError::into_inner);
             self.check_open(what)?;
             let written = (|| {
+                if !self.lock.is_ours() {
+                    return Err(error::superseded(what));
+                }
                 let mut draft = Draft::of(&fenced);
                 let answer = prepare(&mut draft)?;
                 draft.transact(what, &self.trees)?;
                 self.fence.raise(&self.trees)?;
-                self.high_water.note(draft.head.commits)?;
+                let Head { commits, order, .. } = draft.head;
+                self.high_water.note(Acknowledged { commits, last: order.last })?;
                 Ok((draft, answer))
             })();
             match written {
@@ -177,10 +229,7 @@ impl SledStore {
                     fenced.become_fenced(draft);
                     Ok(answer)
                 }
-                Err(error) => {
-                    self.close();
-                    Err(error)
-                }
+                Err(error) => Err(self.close_because(error)),
             }
         })
     }
@@ -192,26 +241,62 @@ impl SledStore {
         call: impl FnOnce() -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         self.check_open(what)?;
-        catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|_| {
-            self.close();
-            Err(error::panicked(what))
+        let called = catch_unwind(AssertUnwindSafe(call));
+        called.unwrap_or_else(|_| Err(self.close_because(after_panic(what, &self.directory)))).map_err(|error| {
+            self.mark_damaged(&error);
+            error::on_disk(self.state(), error)
         })
     }
 
-    /// Closes the store for good. One handle of the database is leaked: dropping the last one would make sled flush
-    /// what a failed transaction left in its memory.
-    pub(super) fn close(&self) {
+    /// Closes the store for good because of `error`, which is what every later call is told. One handle of the database
+    /// is leaked: dropping the last one would make sled flush what a failed transaction left in its memory.
+    pub(super) fn close_because(&self, error: StoreError) -> StoreError {
+        let error = error::on_disk(self.state(), error);
         if !self.closed.swap(true, Ordering::SeqCst) {
             std::mem::forget(self.trees.clone());
         }
+        let cause = self.cause.get_or_init(|| StoreError::new(error.kind.clone(), error.message.clone()));
+        if cause.message == error.message { error } else { error::closed("", Some(cause)) }
     }
 
     pub(super) fn check_open(&self, what: &str) -> Result<(), StoreError> {
-        if self.closed.load(Ordering::SeqCst) { Err(error::closed(what)) } else { Ok(()) }
+        if self.closed.load(Ordering::SeqCst) { Err(error::closed(what, self.cause.get())) } else { Ok(()) }
     }
 
     pub(super) fn last_fenced(&self) -> Seq {
         Seq::new(self.last_fenced.load(Ordering::SeqCst)).unwrap_or(Seq::MAX)
+    }
+}
+
+/// What lies on the disk, opened.
+struct Parts {
+    trees: Trees,
+    fence: Fence,
+    instance: String,
+    fenced: Fenced,
+    high_water: HighWater,
+}
+
+impl Parts {
+    fn open(directory: &Path, clock: &SharedClock) -> Result<Self, StoreError> {
+        let trees = Trees::open(directory)?;
+        let fence = Fence::open(directory)?;
+        let instance = format::check_or_make(&trees, clock.now())?;
+        let fenced = Fenced::read(&trees)?;
+        let (high_water, acknowledged) = HighWater::open(directory)?;
+        if fenced.head.commits < acknowledged.commits {
+            return Err(error::rolled_back(acknowledged.commits, fenced.head.commits));
+        }
+        Ok(Self { trees, fence, instance, fenced, high_water })
+    }
+}
+
+/// What a panic of sled while doing `what` means. It panics over damage, and also where a disk takes nothing more or does
+/// not give what lies on it: that is no damage, and is found by trying.
+fn after_panic(what: &str, directory: &Path) -> StoreError {
+    match damage::takes_bytes(directory, ROOM_TO_WORK).and_then(|()| damage::gives_bytes(directory)) {
+        Ok(()) => error::panicked(what),
+        Err(error) => error::io(format!("{what}: the state database failed"), error),
     }
 }
 
@@ -308,7 +393,7 @@ mod tests {
             store.fence = Fence::open(&directory.path().join("state").join("db")).expect("opens");
             for (again, write) in WRITES {
                 let refused = write(&store).expect_err("closed");
-                assert!(refused.message.contains("closed by an earlier failure"), "{again} after {name}: {refused}");
+                assert!(refused.message.contains("sync the state database"), "{again} after {name}: {refused}");
             }
             assert!(store.last_seq().is_err() && store.snapshot(Snapshot::Quota).is_err());
             assert!(store.outbox_after(Seq::ZERO, 1, 1).is_err() && store.ledger(Stream::Bibs).is_err());
@@ -337,8 +422,52 @@ mod tests {
 
         // And the next write, which would give the same seq again, is refused.
         let refused = store.commit(slice_of_one()).expect_err("not the head it knows");
-        assert_eq!(refused.kind, StoreErrorKind::Corrupt);
+        assert_eq!(refused.kind, StoreErrorKind::Superseded);
         assert!(store.last_seq().is_err());
+    }
+
+    /// BR-062: the number of commits is the fence between writers. One that was believed dead, and of which another took
+    /// over, commits nothing any more, and nobody sees what it tried.
+    #[test]
+    fn a_late_commit_of_a_writer_that_was_superseded_is_refused() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let old = open(&directory);
+        let files = directory.path().join("state").join("db");
+        let clock: SharedClock = Arc::new(SystemClock);
+        let second_lock = tempfile::tempdir().expect("a directory");
+        let parts = Parts {
+            trees: old.trees.clone(),
+            fence: Fence::open(&files).expect("opens"),
+            instance: old.instance.clone(),
+            fenced: Fenced::read(&old.trees).expect("reads"),
+            high_water: HighWater::open(&files).expect("opens").0,
+        };
+        let lock = StateLock::acquire(second_lock.path()).expect("free");
+        let new = SledStore::of(parts, files, lock, Arc::clone(&old.keyring));
+        new.begin(Seq::floor_at(clock.now().as_second())).expect("takes over");
+        let seqs = new.commit(slice_of_one()).expect("commits");
+
+        let refused = old.commit(slice_of_one()).expect_err("superseded");
+        assert_eq!(refused.kind, StoreErrorKind::Superseded, "{refused}");
+        assert!(old.last_seq().is_err(), "it serves nothing any more");
+        let seen = new.outbox_entries_after(Seq::ZERO, 9).expect("reads");
+        assert_eq!(seen.iter().map(|entry| entry.seq).collect::<Vec<_>>(), seqs);
+    }
+
+    /// The lease is the lock: whoever finds it replaced writes no more, before anything was tried.
+    #[test]
+    fn a_writer_whose_lock_was_taken_away_writes_no_more() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let store = open(&directory);
+        let lock = directory.path().join("state").join("lock");
+        fs::remove_file(&lock).expect("it is there");
+        assert_eq!(store.commit(slice_of_one()).expect_err("gone").kind, StoreErrorKind::Superseded);
+        // A store that was closed leaks a handle of its database, which stays locked in this process.
+        let directory = tempfile::tempdir().expect("a directory");
+        let store = open(&directory);
+        let lock = directory.path().join("state").join("lock");
+        let _second = fs::rename(&lock, directory.path().join("aside")).and_then(|()| fs::File::create(&lock));
+        assert_eq!(store.commit(slice_of_one()).expect_err("not ours").kind, StoreErrorKind::Superseded);
     }
 
     #[test]
@@ -358,7 +487,7 @@ mod tests {
         batch.put(Tree::Meta, "half applied", b"x");
         let head = store.fenced.read().expect("unpoisoned").head.encode();
         store.trees.transact("leave something unflushed", &batch, head::KEY, Some(&head)).expect("commits");
-        store.close();
+        store.close_because(error::closed("end", None));
         drop(store);
 
         // This process still holds the lock of the leaked database: a copy of its files is what a crash would leave.

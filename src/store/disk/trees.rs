@@ -9,8 +9,8 @@ use sled::transaction::{ConflictableTransactionError, TransactionError, Transact
 use super::envelope;
 use super::error;
 use super::verify::TreeVerified;
+use crate::store::holder;
 use crate::sync::StoreError;
-use crate::sync::ports::StoreErrorKind;
 
 /// A database that was just dropped gives its file up a moment later, in threads of its own. The state directory is
 /// ours by then ([`crate::store::StateLock`]), so a locked file can mean nothing else and is waited for: two seconds
@@ -20,7 +20,7 @@ const LOCK_PAUSE: Duration = Duration::from_millis(10);
 
 /// sled's segments. Whatever is longer than a quarter of one goes into a blob file, which sled neither syncs nor
 /// reclaims. Fixed when a store is made.
-const SEGMENT_BYTES: usize = 512 * 1024;
+pub(super) const SEGMENT_BYTES: usize = 512 * 1024;
 
 /// The longest value that is ever stored, envelope included: a leaf holds up to 17 values and is written whole, so
 /// that a quarter of a segment must hold 17 of them with room to spare. Larger segments with longer values cost more
@@ -157,7 +157,13 @@ impl Trees {
             std::thread::park_timeout(LOCK_PAUSE);
             opened = config.open();
         }
-        let db = opened.map_err(|error| error::sled(what, error))?;
+        let db = opened.map_err(|error| {
+            if is_locked(&error) {
+                holder::held(directory.parent().unwrap_or(directory))
+            } else {
+                error::sled(what, error)
+            }
+        })?;
         let trees = Tree::ALL.into_iter().map(|tree| db.open_tree(tree.name()));
         let trees = trees.collect::<Result<_, _>>().map_err(|error| error::sled(what, error))?;
         Ok(Self { db, trees })
@@ -243,10 +249,7 @@ impl Trees {
         });
         outcome.map_err(|failure| match failure {
             TransactionError::Storage(error) => error::sled(what, error),
-            TransactionError::Abort(()) => StoreError::new(
-                StoreErrorKind::Corrupt,
-                format!("{what}: the head row is not the one last written; another writer is at work"),
-            ),
+            TransactionError::Abort(()) => error::superseded(what),
         })
     }
 

@@ -1,5 +1,6 @@
 //! A full reading of the store: every envelope, every waiting change, every counter.
 
+use super::error;
 use super::outbox;
 use super::store::SledStore;
 use super::trees::Tree;
@@ -39,7 +40,7 @@ impl Verified {
 }
 
 impl SledStore {
-    /// Reads everything there is. Writers wait only while the outbox is counted.
+    /// Reads everything there is, and marks what is not sound as damaged. Writers wait only while the outbox is counted.
     ///
     /// # Errors
     /// When the database fails to read at all; damaged values are counted and not an error.
@@ -62,6 +63,10 @@ impl SledStore {
             }
             after = last.seq;
         }
-        Ok(Verified { trees, unreadable_changes, kept, counted })
+        let verified = Verified { trees, unreadable_changes, kept, counted };
+        if !verified.is_sound() {
+            self.mark_damaged(&error::unsound(&verified));
+        }
+        Ok(verified)
     }
 }
