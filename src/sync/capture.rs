@@ -6,13 +6,15 @@
 
 pub mod absorb;
 mod apart;
+mod course;
 pub mod ending;
 pub mod error;
+mod export;
 mod lane;
 pub mod map;
 mod quarantine;
 
-mod page_size;
+pub(in crate::sync) mod page_size;
 pub mod pass;
 mod refetch;
 mod replay;
@@ -20,13 +22,15 @@ mod rows;
 mod scrutiny;
 pub mod tally;
 pub mod tripwire;
+mod unread;
 mod walk;
 
+pub(in crate::sync) use course::Course;
 pub use lane::Lane;
 pub(in crate::sync) use quarantine::fingerprint;
 pub(in crate::sync) use refetch::Manner;
-pub(in crate::sync) use scrutiny::{Known, Scrutiny, number_of, put_in_order};
-pub(in crate::sync) use walk::{Question, behind, is_only_later};
+pub(in crate::sync) use scrutiny::{Known, Scrutiny, number_of};
+pub(in crate::sync) use walk::{Question, Reading, behind};
 
 /// The reason of a bib that came without MARC (BR-048).
 pub const NO_MARC: &str = "no-marc: the entry has no varFields, also when asked for again";

@@ -5,6 +5,9 @@
 //! passed on a monotonic clock. A step is coped with, never followed blindly: the run uses the smaller bound, and the
 //! next window reaches back further by the size of the step, so that records stamped by either clock are read.
 //!
+//! After a restart our own clock stands in for the monotonic one, as a witness: it decides nothing by what it shows, but
+//! if `Date` went on by more or less than it did, one of them was stepped, and it costs little to reach back.
+//!
 //! A `Date` that no clock in service shows is no time at all (`FARTHEST`, `EARLIEST`): it counts as missing.
 
 use jiff::{SignedDuration, Timestamp};
@@ -39,6 +42,9 @@ pub struct ClockGuard {
 pub struct ClockMemory {
     /// Sierra's last `Date`.
     pub last_date: Option<Timestamp>,
+    /// What our own clock showed then.
+    #[serde(default)]
+    pub last_own: Option<Timestamp>,
 }
 
 /// What one sign of life says about the time.
@@ -51,6 +57,35 @@ pub struct SierraTime {
     pub step: Option<SignedDuration>,
     /// The `Date` that was not believed.
     pub absurd: Option<Timestamp>,
+}
+
+/// Stamps that Sierra's clock has given twice, or will, since it was set back: before the step and after it. Of two
+/// readings of a record they do not tell which is newer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Doubt {
+    from: Timestamp,
+    through: Timestamp,
+}
+
+impl Doubt {
+    /// What is in doubt once a clock that last showed `last` shows `date`, set back by `step`; with what was in `earlier`
+    /// doubt, unless that is long over.
+    #[must_use]
+    pub fn after(step: SignedDuration, last: Option<Timestamp>, date: Timestamp, earlier: Option<Self>) -> Self {
+        // It may have been set back at any time since it was last looked at.
+        let from = last.map_or(date, |last| last.saturating_sub(step.abs()).unwrap_or(Timestamp::MIN).min(date));
+        let through = date.saturating_add(step.abs()).unwrap_or(Timestamp::MAX);
+        match earlier.filter(|earlier| from.duration_since(earlier.through) <= FARTHEST) {
+            Some(earlier) => Self { from: earlier.from.min(from), through: earlier.through.max(through) },
+            None => Self { from, through },
+        }
+    }
+
+    /// Whether `stamp` tells nothing.
+    #[must_use]
+    pub fn covers(&self, stamp: Timestamp) -> bool {
+        self.from <= stamp && stamp <= self.through
+    }
 }
 
 impl ClockGuard {
@@ -77,15 +112,23 @@ impl ClockGuard {
                 let expected = last.checked_add(passed).unwrap_or(last);
                 Some(date.duration_since(expected))
             }
-            // After a restart it is unknown how much time has passed, but it cannot have been less than none.
-            (None, Some(last)) if date < last => Some(date.duration_since(last)),
-            (None, _) => None,
+            (None, Some(last)) => self.step_since_restart(date, last, own),
+            (None, None) => None,
         };
         let step = step.filter(|step| step.abs() > TOLERANCE);
         let expected = step.and_then(|step| date.checked_sub(step).ok()).map(whole_second);
         self.last = Some((date, at));
-        self.memory.last_date = Some(date);
+        self.memory = ClockMemory { last_date: Some(date), last_own: Some(own) };
         SierraTime { now: expected.map_or(date, |expected| expected.min(date)), step, absurd: None }
+    }
+
+    /// How far `date` is from what our own clock makes of the `last` one before a restart. A witness that went back, or
+    /// is off by more than a day, is not heard; but no less time than none can have passed.
+    fn step_since_restart(&self, date: Timestamp, last: Timestamp, own: Timestamp) -> Option<SignedDuration> {
+        let passed = self.memory.last_own.map(|before| own.duration_since(before));
+        let expected = passed.filter(|passed| !passed.is_negative()).and_then(|passed| last.checked_add(passed).ok());
+        let step = expected.map(|expected| date.duration_since(expected)).filter(|step| step.abs() <= FARTHEST);
+        step.or_else(|| (date < last).then(|| date.duration_since(last)))
     }
 
     fn is_absurd(&self, date: Timestamp, own: Timestamp) -> bool {
@@ -161,7 +204,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn after_a_restart_only_time_running_backwards_is_a_step() {
-        let memory = ClockMemory { last_date: Some(at("2026-01-05T10:00:00Z")) };
+        let memory = ClockMemory { last_date: Some(at("2026-01-05T10:00:00Z")), last_own: None };
         let now = Instant::now();
         let forward =
             ClockGuard::new(memory).observe(Some(at("2026-01-09T10:00:00Z")), at("2026-01-09T10:00:00Z"), now);
@@ -169,6 +212,29 @@ mod tests {
         let back = ClockGuard::new(memory).observe(Some(at("2026-01-05T09:00:00Z")), at("2026-01-09T10:00:00Z"), now);
         let step = Some(SignedDuration::from_secs(-3600));
         assert_eq!(back, SierraTime { now: at("2026-01-05T09:00:00Z"), step, absurd: None });
+    }
+
+    /// The process was not there when Sierra's clock was stepped; our own went on.
+    #[tokio::test(start_paused = true)]
+    async fn after_a_restart_our_own_clock_bears_witness_to_a_step() {
+        let own = at("2026-01-05T10:00:07Z");
+        let memory = ClockMemory { last_date: Some(at("2026-01-05T10:00:00Z")), last_own: Some(own) };
+        let seen = |date: &str, own: &str| ClockGuard::new(memory).observe(Some(at(date)), at(own), Instant::now());
+        let ahead = seen("2026-01-05T11:20:00Z", "2026-01-05T10:20:07Z");
+        let step = Some(SignedDuration::from_hours(1));
+        assert_eq!(ahead, SierraTime { now: at("2026-01-05T10:20:00Z"), step, absurd: None });
+        let behind = seen("2026-01-05T10:10:00Z", "2026-01-05T10:20:07Z");
+        let step = Some(SignedDuration::from_mins(-10));
+        assert_eq!(behind, SierraTime { now: at("2026-01-05T10:10:00Z"), step, absurd: None });
+        for (date, own) in [
+            // Both went on alike.
+            ("2026-02-05T10:00:00Z", "2026-02-05T10:00:30Z"),
+            // The witness went back, or slept for a month: it is not heard.
+            ("2026-01-05T10:20:00Z", "2026-01-05T09:00:00Z"),
+            ("2026-01-05T10:20:00Z", "2026-02-05T10:00:00Z"),
+        ] {
+            assert_eq!(seen(date, own), SierraTime { now: at(date), step: None, absurd: None }, "{date} {own}");
+        }
     }
 
     /// A `Date` that cannot be is neither followed nor remembered: the next good one is no step.

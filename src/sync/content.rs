@@ -118,7 +118,7 @@ impl ContentHasher {
     fn var_field(&mut self, field: &VarField) {
         self.form.push(b'v');
         Canonicalizer::append_str(&field.field_tag, &mut self.form);
-        for part in [&field.ind1, &field.ind2, &field.content] {
+        for part in [field.ind1.as_deref(), field.ind2.as_deref(), field.content.as_deref()] {
             match part {
                 Some(part) => Canonicalizer::append_str(part, &mut self.form),
                 None => self.form.push(b'-'),
@@ -170,7 +170,7 @@ fn hash(form: &[u8]) -> ContentHash {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{FixedFields, Subfield};
+    use crate::record::Subfield;
 
     fn fields(json: &str) -> Fields {
         let members: std::collections::HashMap<String, Box<RawValue>> = serde_json::from_str(json).expect("an object");
@@ -183,7 +183,6 @@ mod tests {
             updated: None,
             suppressed: false,
             locations: Vec::new(),
-            fixed_fields: FixedFields::new(),
             var_fields: Some(var_fields.to_vec()),
             marc: None,
             fields: fields(json),
@@ -197,14 +196,13 @@ mod tests {
             suppressed: false,
             location: None,
             bib_ids: bib_ids.iter().copied().map(RecordNumber::new).collect(),
-            fixed_fields: FixedFields::new(),
             var_fields: Vec::new(),
             fields: fields(json),
         }
     }
 
     fn note(tag: &str, content: &str) -> VarField {
-        VarField { field_tag: tag.to_owned(), content: Some(content.to_owned()), ..VarField::default() }
+        VarField { field_tag: tag.into(), content: Some(content.to_owned()), ..VarField::default() }
     }
 
     fn of_bib(json: &str) -> ContentHash {
@@ -216,13 +214,13 @@ mod tests {
         let var_fields: Vec<VarField> = fields
             .iter()
             .map(|(tag, indicators, code, value)| {
-                let mut field = VarField { marc_tag: Some((*tag).to_owned()), ..VarField::default() };
+                let mut field = VarField { marc_tag: Some((*tag).into()), ..VarField::default() };
                 if code.is_empty() {
                     field.content = Some((*value).to_owned());
                 } else {
-                    field.ind1 = indicators.get(..1).map(str::to_owned);
-                    field.ind2 = indicators.get(1..).map(str::to_owned);
-                    field.subfields = vec![Subfield { tag: (*code).to_owned(), content: (*value).to_owned() }];
+                    field.ind1 = indicators.get(..1).map(Into::into);
+                    field.ind2 = indicators.get(1..).map(Into::into);
+                    field.subfields = vec![Subfield { tag: (*code).into(), content: (*value).to_owned() }];
                 }
                 field
             })
@@ -269,7 +267,7 @@ mod tests {
         assert_ne!(hasher.bib(&bib(r#"{"title":"a"}"#, &[note("n", "y")]), &marc(&[])), base);
         assert_ne!(hasher.bib(&bib(r#"{"title":"a"}"#, &[note("m", "x")]), &marc(&[])), base);
         // varFields that are MARC count by the MARC alone.
-        let title = VarField { marc_tag: Some("245".to_owned()), ..note("t", "title") };
+        let title = VarField { marc_tag: Some("245".into()), ..note("t", "title") };
         assert_eq!(hasher.bib(&bib(r#"{"title":"a"}"#, &[note("n", "x"), title]), &marc(&[])), base);
     }
 

@@ -4,7 +4,8 @@
 //! is in this file; what a change looks like is not.
 //!
 //! Two readings of a record are ordered by three facts only (design §7.4):
-//! - live against live, `updatedDate` decides, and if it is equal or unknown, the request that was sent later;
+//! - live against live, `updatedDate` decides, and if it is equal, unknown or in doubt since Sierra's clock was set back,
+//!   the request that was sent later;
 //! - against a tombstone `updatedDate` says nothing, since Sierra does not move it on deletion and a tombstone has no
 //!   time of day: a live reading wins only if its request was *sent* after the tombstone's *answer* was complete;
 //! - tombstone against tombstone there is nothing to decide.
@@ -12,6 +13,7 @@
 use jiff::Timestamp;
 use jiff::civil::Date;
 
+use crate::sync::clock_guard::Doubt;
 use crate::sync::remembered::RememberedState;
 use crate::sync::{ContentHash, DeleteReason, Remembered, RequestNumber};
 
@@ -57,12 +59,15 @@ pub struct Rules {
     /// The reading is one of two agreeing answers to an explicit id list, ≥ 5 s apart on different connections: it may
     /// lower `updated` if it was sent after the stored reading's answer.
     pub confirmed_by_list: bool,
+    /// Sierra's clock was set back: what is remembered under such a stamp is older than whatever was asked for later.
+    pub doubt: Option<Doubt>,
 }
 
 impl Rules {
     /// Those of a rebuild: the sinks may hold what the store forgot, so nothing counts as known to them. What is live
     /// is emitted, and what is deleted or out of scope is emitted as a delete, seen before or not.
-    pub const REBUILD: Self = Self { emit_unchanged: true, emit_unseen_deletes: true, confirmed_by_list: false };
+    pub const REBUILD: Self =
+        Self { emit_unchanged: true, emit_unseen_deletes: true, confirmed_by_list: false, doubt: None };
 
     fn nothing_is_known(self) -> bool {
         self.emit_unchanged && self.emit_unseen_deletes
@@ -152,8 +157,9 @@ fn is_stale(known: &Remembered, reading: &Reading, rules: Rules) -> bool {
             if rules.confirmed_by_list && reading.sent > known.answered {
                 return false;
             }
+            let is_in_doubt = |stamp: Timestamp| rules.doubt.is_some_and(|doubt| doubt.covers(stamp));
             match (stored, read) {
-                (Some(stored), Some(read)) if stored != read => read < stored,
+                (Some(stored), Some(read)) if stored != read && !is_in_doubt(stored) => read < stored,
                 _ => reading.sent <= known.sent,
             }
         }

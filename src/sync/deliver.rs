@@ -4,8 +4,13 @@
 //! the one owner of retries towards its sink: batch, then one by one, then the quarantine up to a threshold, then the
 //! lane stops. Delivery knows no Sierra: what waits is drained whether or not Sierra answers.
 
+mod aside;
+pub mod courier;
+mod ending;
 pub mod health;
 pub mod lane;
 pub mod refusals;
+pub mod standing;
 
-pub use lane::{Ending, SinkLane};
+pub use ending::Ending;
+pub use lane::SinkLane;

@@ -6,21 +6,26 @@
 mod backfill;
 mod drain;
 mod follow;
+mod not_begun;
 mod open;
-mod schedule;
+mod pausing;
+mod reins;
 mod status;
 mod supervise;
+mod sweeps;
 mod sync_once;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+pub use self::status::{StatusInputs, Vitals};
+pub use self::supervise::Supervisor;
+pub use self::sweeps::ReconcileOutcome;
+pub use self::sync_once::SyncOptions;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-pub use self::status::{StatusInputs, Vitals};
-pub use self::sync_once::SyncOptions;
-
+use self::reins::Reins;
 use super::backfill::Book;
 use super::capture::Lane;
 use super::deliver::SinkLane;
@@ -29,7 +34,10 @@ use super::observer::SharedObserver;
 use super::ports::{Sink, Source, Store, StoreError};
 use super::positions::{Limits, Positions};
 use super::report::summary::{ErrorReport, StreamOutcome};
+use super::runs::{Run, Runs};
+use super::schedule::CronError;
 use super::settings::{RouteSettings, StreamSettings};
+use super::signal;
 use super::store_handle::StoreHandle;
 use super::timekeeper::Timekeeper;
 use crate::clock::SharedClock;
@@ -78,6 +86,10 @@ pub struct Engine {
     observer: SharedObserver,
     board: Arc<Board>,
     book: Arc<Book>,
+    quota_lifts: Arc<signal::Sender<u64>>,
+    reins: BTreeMap<Stream, Arc<Reins>>,
+    runs: Arc<Runs>,
+    supervisor: Arc<Supervisor>,
 }
 
 /// Why an engine cannot be opened.
@@ -86,13 +98,13 @@ pub enum EngineError {
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// A setting asks for what this version does not do. It is refused rather than ignored.
-    #[error("{setting}: not supported by this version; {instead}")]
-    Unsupported {
+    /// A schedule cannot be read. It is refused rather than never run.
+    #[error("{setting}: {why}")]
+    Schedule {
         /// The key of the setting.
         setting: String,
-        /// What to write instead.
-        instead: &'static str,
+        /// What is wrong.
+        why: CronError,
     },
     /// The stream is not followed.
     #[error("[streams.{stream}] is not configured")]
@@ -108,6 +120,12 @@ pub enum EngineError {
         /// The stream.
         stream: Stream,
     },
+    /// Two sweeps of one stream would only do the same twice.
+    #[error("another sweep of {stream} is under way: try again when it has ended")]
+    SweepUnderWay {
+        /// The stream.
+        stream: Stream,
+    },
     /// There is no such sink.
     #[error("no sink is called {name:?}; configured are: {configured}")]
     UnknownSink {
@@ -115,6 +133,21 @@ pub enum EngineError {
         name: String,
         /// The names that exist, comma-separated.
         configured: String,
+    },
+    /// The configuration pauses the sink, and no command changes that.
+    #[error(
+        "sink {name} is paused by the configuration: set sinks.{name}.paused = false there, and send the service a SIGHUP if \
+         one runs"
+    )]
+    PausedByConfiguration {
+        /// The sink.
+        name: String,
+    },
+    /// The stream is paused, and was asked to run.
+    #[error("{stream} is paused: `sierra-sync resume --stream {stream}` first")]
+    Paused {
+        /// The stream.
+        stream: Stream,
     },
 }
 
@@ -148,20 +181,25 @@ impl Board {
 }
 
 impl Engine {
-    /// Holds the deliveries of `sink`; what waits for it is kept (A10).
+    /// Says that quota is there again, sooner than was said: whoever waits for it goes on at once (A18).
+    pub fn lift_quota_waits(&self) {
+        self.quota_lifts.change(|lifts| *lifts += 1);
+    }
+
+    /// Holds the deliveries of `sink` until this engine is gone; what waits for it is kept (A10). See [`Engine::pause`].
     ///
     /// # Errors
     /// When there is no such sink.
     pub fn pause_sink(&self, sink: &str) -> Result<(), EngineError> {
-        self.sink(sink).map(|lane| lane.paused.send_replace(true)).map(drop)
+        self.sink(sink).map(|lane| lane.paused.set(true))
     }
 
-    /// Lets the deliveries of `sink` go on; also those of one that stopped because it refused too much.
+    /// Lets the deliveries of `sink` go on, whatever held them; also those of one that stopped because it refused too much.
     ///
     /// # Errors
     /// When there is no such sink.
     pub fn resume_sink(&self, sink: &str) -> Result<(), EngineError> {
-        self.sink(sink).map(|lane| lane.paused.send_replace(false)).map(drop)
+        self.sink(sink).map(|lane| lane.paused.set(false))
     }
 
     /// Lets a stream that stopped until a person acts be tried again on its next tick.
@@ -179,6 +217,20 @@ impl Engine {
             }
         }
         failed
+    }
+
+    /// What was done lately, the oldest first.
+    #[must_use]
+    pub fn runs(&self) -> Vec<Run> {
+        self.runs.all()
+    }
+
+    /// Keeps what was done lately for the next process.
+    ///
+    /// # Errors
+    /// On any storage error.
+    pub fn keep_runs(&self, store: &dyn Store) -> Result<(), StoreError> {
+        self.runs.save(store)
     }
 
     fn sink(&self, name: &str) -> Result<&SinkLane, EngineError> {

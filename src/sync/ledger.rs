@@ -2,6 +2,7 @@
 
 pub mod compact;
 pub mod coverage;
+pub mod cursor;
 pub mod days;
 pub mod plan;
 
@@ -10,6 +11,7 @@ use jiff::civil::Date;
 use serde::{Deserialize, Serialize};
 
 use crate::record::{RecordNumber, Stream};
+use crate::sync::ports::Slice;
 use crate::sync::{Store, StoreError, Window};
 
 /// One row of the ledger. Rows are updated in the same commit as the changes they account for (CUR-2).
@@ -100,15 +102,41 @@ pub enum RowState {
     Done,
 }
 
-/// The rows of a stream's own passes. Those of backfills are looked at by `backfill` alone: what one of them still owes
-/// is no gap of the stream.
+/// The rows of a stream's own passes. Those of backfills and sweeps are looked at by these alone: what one of them still
+/// owes is no gap of the stream, and a pass beside it has caught up all the same.
 ///
 /// # Errors
 /// On any storage error.
 pub fn own_rows(store: &dyn Store, stream: Stream) -> Result<Vec<LedgerRow>, StoreError> {
     let mut rows = store.ledger(stream)?;
-    rows.retain(|row| row.pass != Pass::Backfill);
+    rows.retain(|row| is_own(row.pass));
     Ok(rows)
+}
+
+/// Whether rows of `pass` are a stream's own.
+#[must_use]
+pub fn is_own(pass: Pass) -> bool {
+    !matches!(pass, Pass::Backfill | Pass::LateSweep | Pass::Reconcile)
+}
+
+/// Lets the rows of `stream` that wait for quota be tried at once, since quota is there again (A18). Only for whoever
+/// knows that nobody walks them meanwhile. Tells how many there were.
+///
+/// # Errors
+/// On any storage error.
+pub fn lift_quota_waits(
+    store: &dyn Store,
+    stream: Stream,
+    is_mine: impl Fn(&LedgerRow) -> bool,
+    now: Timestamp,
+) -> Result<usize, StoreError> {
+    let waiting = store.ledger(stream)?.into_iter().filter(|row| is_mine(row) && row.waits_for_quota(now));
+    let rows: Vec<LedgerRow> = waiting.map(|row| LedgerRow { resume_at: None, ..row }).collect();
+    let count = rows.len();
+    if count > 0 {
+        store.commit(Slice { rows, ..Slice::default() })?;
+    }
+    Ok(count)
 }
 
 impl LedgerRow {
@@ -139,10 +167,31 @@ impl LedgerRow {
         }
     }
 
+    /// What it covers, for people. Record numbers stay out of it: they may be patrons'.
+    #[must_use]
+    pub fn span_text(&self) -> String {
+        match self.span {
+            Span::Time(window) => window.to_string(),
+            Span::Days { from, to } => format!("{from} to {to}"),
+            Span::Ids { from, to: Some(to), .. } if self.stream != Stream::Patrons => format!("{from} to {to}"),
+            Span::Ids { from, to: None, .. } if self.stream != Stream::Patrons && from.value() > 1 => {
+                format!("from {from} on")
+            }
+            Span::Ids { to: Some(_), .. } => "a range of records".into(),
+            Span::Ids { .. } => "all records".into(),
+        }
+    }
+
     /// Whether something of it is still to be asked for.
     #[must_use]
     pub fn is_owed(&self) -> bool {
         self.state != RowState::Done
+    }
+
+    /// Whether quota alone holds it back at `now`: a row that rests after a failure does not wait for quota.
+    #[must_use]
+    pub fn waits_for_quota(&self, now: Timestamp) -> bool {
+        matches!(self.state, RowState::Pending | RowState::Partial) && self.resume_at.is_some_and(|at| at > now)
     }
 
     /// Whether it may be tried at `now`.

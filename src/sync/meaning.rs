@@ -2,7 +2,8 @@
 //!
 //! Sameness would hide a change of these settings: a record read again looks unchanged, or differs for half of the
 //! records. So the stream is then loaded again beside the live one, everything emitted, and only when that is complete
-//! does the new hash take the place of the old one. Until then each opening finds that the load is owed.
+//! does the new hash stand in the place of the old one. Until then it stands there as one that is being changed to:
+//! whoever puts the old settings back meanwhile finds that these changed as well, for some events were emitted in between.
 
 use std::collections::BTreeMap;
 
@@ -21,9 +22,21 @@ pub type Meanings = BTreeMap<Stream, String>;
 /// # Errors
 /// On any storage error.
 pub fn kept(store: &dyn Store) -> Result<Meanings, StoreError> {
-    let Some(bytes) = store.snapshot(Snapshot::Settings)? else { return Ok(Meanings::new()) };
-    serde_json::from_slice(&bytes)
+    store.snapshot(Snapshot::Settings)?.as_deref().map_or_else(|| Ok(Meanings::new()), read)
+}
+
+/// The same from the bytes of [`Snapshot::Settings`].
+///
+/// # Errors
+/// When they are none.
+pub fn read(bytes: &[u8]) -> Result<Meanings, StoreError> {
+    serde_json::from_slice(bytes)
         .map_err(|error| StoreError::new(StoreErrorKind::Corrupt, "read what the settings were").caused_by(error))
+}
+
+/// What is kept while a stream is loaded again, so that its events mean `meaning` in the end.
+pub(super) fn on_the_way_to(meaning: &str) -> String {
+    format!("on the way to {meaning}")
 }
 
 /// Keeps what a stream means from now on.

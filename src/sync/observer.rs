@@ -10,6 +10,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::backfill::Progress;
 use super::capture::tally::EntryTally;
 use super::report::summary::{ErrorReport, StreamOutcome};
+use super::sweep::ReconcileReport;
 use super::{Pass, Seq};
 use crate::record::Stream;
 
@@ -87,6 +88,13 @@ pub enum Event {
         /// What it said.
         date: Timestamp,
     },
+    /// Sierra answers without a `Date` that can be read: told once, and then as if it were too far off.
+    DateMissing,
+    /// A first load came to its end without a single record.
+    NothingToLoad {
+        /// The stream.
+        stream: Stream,
+    },
     /// A sink holds a change that this store never issued: the store was restored from a backup, or lost. A rebuild
     /// begins.
     SinkAhead {
@@ -94,6 +102,13 @@ pub enum Event {
         sink: String,
         /// What it holds.
         seq: Seq,
+    },
+    /// The state was damaged: it was set aside, and a new one begun. A rebuild begins.
+    StateSetAside {
+        /// Where it lies.
+        place: String,
+        /// What was wrong with it.
+        why: String,
     },
     /// Everything is read and emitted again, with every deletion that Sierra remembers.
     RebuildBegun {
@@ -216,6 +231,20 @@ pub enum Event {
         /// How far it is.
         progress: Progress,
     },
+    /// A reconciliation came to its end, or stopped before.
+    Reconciled {
+        /// The stream.
+        stream: Stream,
+        /// What it found and did.
+        found: ReconcileReport,
+    },
+    /// A late sweep found records that no window had shown: they became visible after their window was done.
+    LateFound {
+        /// The stream.
+        stream: Stream,
+        /// How many.
+        count: u64,
+    },
     /// Record numbers that a backfill asked for by list, and of which Sierra knows nothing.
     NotFound {
         /// The stream.
@@ -227,6 +256,11 @@ pub enum Event {
     MeaningChanged {
         /// The stream.
         stream: Stream,
+    },
+    /// A sink is to hold other records than before: it is loaded again.
+    ChoiceChanged {
+        /// The sink.
+        sink: String,
     },
     /// A sink has been loaded with a stream: all of it waits in the outbox or is delivered.
     SinkLoaded {

@@ -1,4 +1,5 @@
-//! The rebuild: what begins by itself when a sink holds more than this store ever issued (design §9).
+//! The rebuild: what begins by itself when a sink holds more than this store ever issued, and when a store was begun in
+//! the place of a damaged one (design §9).
 //!
 //! Such a store was restored from a backup, or is a new one beside old sinks. Nothing tells what happened since, so
 //! everything is read and emitted again, changed or not, and every deletion that Sierra remembers is emitted, also of
@@ -12,10 +13,11 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use jiff::civil::{Date, date};
+use serde::{Deserialize, Serialize};
 
 use super::ledger::coverage::coverage;
 use super::observer::{Event, SharedObserver};
-use super::ports::{Slice, Store, StoreError};
+use super::ports::{Slice, Snapshot, Store, StoreError, StoreErrorKind};
 use super::positions::Positions;
 use super::store_handle::StoreHandle;
 use super::{LedgerRow, Pass, RowState, Seq, Span};
@@ -24,6 +26,52 @@ use crate::record::{RecordNumber, Stream};
 
 /// No library system remembers deletions from before this day.
 pub const EARLIEST: Date = date(1970, 1, 1);
+
+/// A state that was damaged, and in whose place another was begun. Kept in [`Snapshot::Damage`] of that other one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Damage {
+    /// When it was set aside.
+    pub at: Timestamp,
+    /// What was wrong with it, as a sentence.
+    pub why: String,
+    /// The name of the directory, below that of the state, in which it lies.
+    pub set_aside: String,
+}
+
+impl Damage {
+    /// What `store` was begun after, if it was.
+    ///
+    /// # Errors
+    /// On any storage error.
+    pub fn before(store: &dyn Store) -> Result<Option<Self>, StoreError> {
+        Ok(kept(store)?.map(|kept| kept.damage))
+    }
+
+    /// Notes that `store` was begun after this: a rebuild begins when an engine is opened over it.
+    ///
+    /// # Errors
+    /// On any storage error.
+    pub fn owe_rebuild(&self, store: &dyn Store) -> Result<(), StoreError> {
+        keep(store, &Kept { damage: self.clone(), has_begun: false })
+    }
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Kept {
+    damage: Damage,
+    has_begun: bool,
+}
+
+fn kept(store: &dyn Store) -> Result<Option<Kept>, StoreError> {
+    let Some(bytes) = store.snapshot(Snapshot::Damage)? else { return Ok(None) };
+    let failed = |error| StoreError::new(StoreErrorKind::Corrupt, "read which state was damaged").caused_by(error);
+    serde_json::from_slice(&bytes).map(Some).map_err(|error: serde_json::Error| failed(error))
+}
+
+fn keep(store: &dyn Store, kept: &Kept) -> Result<(), StoreError> {
+    let value = serde_json::to_vec(kept).expect("the note holds nothing that JSON cannot");
+    store.save_snapshot(Snapshot::Damage, &value)
+}
 
 /// Begins rebuilds.
 pub struct Rebuild {
@@ -57,6 +105,27 @@ impl Rebuild {
     }
 }
 
+impl Rebuild {
+    /// Begins the rebuild that a state owes which was begun in the place of a damaged one: whatever sinks hold, and
+    /// whether or not they can tell, nobody knows any more what they were given.
+    ///
+    /// # Errors
+    /// On any storage error.
+    pub async fn after_damage(&self) -> Result<(), StoreError> {
+        let Some(owed) = self.store.call(kept).await?.filter(|kept| !kept.has_begun) else {
+            return Ok(());
+        };
+        let (streams, now) = (self.streams.clone(), self.clock.now());
+        let has_begun = self.store.call(move |store| begin(store, &streams, now)).await?;
+        // A crash before this begins it once more, which loses nothing.
+        self.store.call(move |store| keep(store, &Kept { has_begun: true, ..owed })).await?;
+        if has_begun {
+            self.observer.observe(&Event::RebuildBegun { streams: self.streams.clone() });
+        }
+        Ok(())
+    }
+}
+
 /// Whether something of a rebuild is still to be done in a stream with these rows.
 #[must_use]
 pub fn is_under_way(rows: &[LedgerRow]) -> bool {
@@ -66,7 +135,7 @@ pub fn is_under_way(rows: &[LedgerRow]) -> bool {
 /// Opens the rows of a rebuild of every one of `streams`, in one commit. What a rebuild before had left to do, and a
 /// first load that was under way, are part of it. Tells whether there was anything to open: one that stands at its
 /// beginning is not begun again.
-fn begin(store: &dyn Store, streams: &[Stream], now: Timestamp) -> Result<bool, StoreError> {
+pub(in crate::sync) fn begin(store: &dyn Store, streams: &[Stream], now: Timestamp) -> Result<bool, StoreError> {
     let mut slice = Slice::default();
     for stream in streams.iter().copied() {
         let is_superseded = |row: &&LedgerRow| match row.pass {

@@ -93,7 +93,7 @@ impl<'a> VarFieldJson<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{Fields, FixedFields, RecordNumber};
+    use crate::record::{Fields, RecordNumber};
 
     fn fields(members: &[(&str, &str)]) -> Fields {
         let raw = |text: &str| RawValue::from_string(text.to_owned()).expect("valid JSON");
@@ -106,7 +106,6 @@ mod tests {
             updated: None,
             suppressed: false,
             locations: Vec::new(),
-            fixed_fields: FixedFields::new(),
             var_fields,
             marc: None,
             fields: fields(members),
@@ -115,8 +114,8 @@ mod tests {
 
     fn var_field(field_tag: &str, marc_tag: Option<&str>, content: &str) -> VarField {
         VarField {
-            field_tag: field_tag.to_owned(),
-            marc_tag: marc_tag.map(str::to_owned),
+            field_tag: field_tag.into(),
+            marc_tag: marc_tag.map(Into::into),
             content: Some(content.to_owned()),
             ..VarField::default()
         }
@@ -156,7 +155,6 @@ mod tests {
             suppressed: false,
             location: None,
             bib_ids: Vec::new(),
-            fixed_fields: FixedFields::new(),
             var_fields: Vec::new(),
             fields: fields(&[("id", "7"), ("status", "{\n  \"display\": \"ON  SHELF\"\r\n}")]),
         };

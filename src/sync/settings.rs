@@ -81,6 +81,21 @@ pub struct RouteSettings {
     pub when_full: WhenFull,
 }
 
+impl RouteSettings {
+    /// What decides which records the sink holds, as text that is the same for settings that mean the same.
+    #[must_use]
+    pub fn choice(&self) -> String {
+        let mut locations: Vec<&str> = self.locations.iter().map(|code| code.trim()).collect();
+        locations.sort_unstable();
+        locations.dedup();
+        let suppressed = match self.suppressed {
+            SuppressedAs::Flag => "flag",
+            SuppressedAs::Delete => "delete",
+        };
+        format!("suppressed {suppressed}, locations {}", locations.join(" "))
+    }
+}
+
 /// What a sink is told of suppressed records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SuppressedAs {
@@ -97,4 +112,29 @@ pub enum WhenFull {
     Detach,
     /// Capture waits for it.
     Hold,
+}
+
+#[cfg(test)]
+pub(in crate::sync) mod tests {
+    use super::*;
+
+    /// Those of a new configuration, for tests of what obeys them.
+    pub(in crate::sync) fn settings(stream: Stream) -> StreamSettings {
+        StreamSettings {
+            stream,
+            cadence: Cadence::Every(Duration::from_secs(300)),
+            deleted_interval: Duration::from_secs(900),
+            overlap: Duration::from_secs(600),
+            settle: Duration::from_secs(30),
+            deleted_overlap_days: 1,
+            late_sweep: Some(Repeat::Daily),
+            reconcile: Some(Repeat::Weekly),
+            page_size: 2000,
+            concurrency: 2,
+            fields: Vec::new(),
+            locations: Vec::new(),
+            hash_ignore: Vec::new(),
+            emit_unchanged: false,
+        }
+    }
 }

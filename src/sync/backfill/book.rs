@@ -5,12 +5,13 @@
 //! that stream removes.
 
 use std::collections::BTreeSet;
+use std::sync::{self, PoisonError};
 
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 use tokio::sync::{Mutex, MutexGuard};
 
-use crate::record::Stream;
+use crate::record::{RecordNumber, Stream};
 use crate::sync::ledger::{Pass, RowState};
 use crate::sync::ports::{Slice, Snapshot, StoreErrorKind};
 use crate::sync::store_handle::StoreHandle;
@@ -58,6 +59,9 @@ pub struct JobRange {
     pub records: u64,
     /// Calls that these take.
     pub calls: u64,
+    /// The first and the last number that the store knew in it. Never kept of patrons.
+    #[serde(default)]
+    pub known: Option<(RecordNumber, RecordNumber)>,
 }
 
 /// How a job stands.
@@ -90,13 +94,41 @@ pub struct Book {
     /// One backfill of a stream at a time.
     turns: [Mutex<()>; Stream::ALL.len()],
     writing: Mutex<()>,
+    /// The jobs that this process works on.
+    in_hand: sync::Mutex<BTreeSet<String>>,
+}
+
+/// A job that is worked on, until this is dropped.
+pub(super) struct InHand<'a> {
+    book: &'a Book,
+    id: String,
+}
+
+impl Drop for InHand<'_> {
+    fn drop(&mut self) {
+        self.book.in_hand.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.id);
+    }
 }
 
 impl Book {
     /// A book over `store`.
     #[must_use]
     pub fn new(store: StoreHandle) -> Self {
-        Self { store, turns: std::array::from_fn(|_| Mutex::new(())), writing: Mutex::new(()) }
+        let turns = std::array::from_fn(|_| Mutex::new(()));
+        Self { store, turns, writing: Mutex::new(()), in_hand: sync::Mutex::default() }
+    }
+
+    /// Says that the job with this id is worked on.
+    pub(super) fn take_in_hand(&self, id: &str) -> InHand<'_> {
+        self.in_hand.lock().unwrap_or_else(PoisonError::into_inner).insert(id.to_owned());
+        InHand { book: self, id: id.to_owned() }
+    }
+
+    /// How a job stands: one that runs as far as the store knows, but that nobody works on, was cut off by a death.
+    #[must_use]
+    pub fn standing(&self, job: &Job) -> JobState {
+        let is_in_hand = || self.in_hand.lock().unwrap_or_else(PoisonError::into_inner).contains(&job.id);
+        if job.state == JobState::Running && !is_in_hand() { JobState::Parked } else { job.state }
     }
 
     /// Waits until no other backfill of `stream` runs.
@@ -192,7 +224,7 @@ impl Job {
         let (mut done, mut total, mut calls_left) = (0, 0, 0);
         for range in &self.ranges {
             let row = rows.iter().find(|row| row.id == range.row);
-            let behind = row.map_or(0.0, share_behind);
+            let behind = row.map_or(0.0, |row| share_behind(row, range.known));
             done += scaled(range.records, behind);
             calls_left += range.calls - scaled(range.calls, behind);
             total += range.records;
@@ -202,18 +234,24 @@ impl Job {
     }
 }
 
-/// The share of a row that is behind its position. Numbers are spread about evenly over a range.
+/// The share of a row that is behind its position. Numbers are spread about evenly between the first and the last one
+/// that is `known`; where none is, over the whole range.
 #[expect(clippy::cast_precision_loss, reason = "an estimate for people")]
-fn share_behind(row: &LedgerRow) -> f64 {
+fn share_behind(row: &LedgerRow, known: Option<(RecordNumber, RecordNumber)>) -> f64 {
     use crate::sync::Span;
-    match (row.state, row.position, row.span) {
+    let whole = match row.span {
+        Span::Ids { from, to, .. } => to.map(|to| (from, to)),
+        _ => None,
+    };
+    let ends = known.or(whole);
+    match (row.state, row.position, ends) {
         (RowState::Done, ..) => 1.0,
-        (_, Some(position), Span::Ids { from, to: Some(to), .. }) => {
+        (_, Some(position), Some((from, to))) => {
             let width = (to.value().saturating_sub(from.value()) + 1) as f64;
-            ((position.value().saturating_sub(from.value()) + 1) as f64 / width).min(1.0)
+            ((position.value() + 1).saturating_sub(from.value()) as f64 / width).min(1.0)
         }
-        // Nothing lies behind an open end as far as is known: it is nearly through.
-        (_, Some(_), _) => 0.5,
+        // It is somewhere in the middle, and nothing says where.
+        (_, Some(_), None) => 0.5,
         (_, None, _) => 0.0,
     }
 }

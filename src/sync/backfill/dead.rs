@@ -63,7 +63,7 @@ impl Lane {
             let (next, count, last_seq) = step;
             told += u64::try_from(count).unwrap_or(0);
             if let Some(last_seq) = last_seq {
-                self.ringer.send_replace(last_seq);
+                self.ringer.set(last_seq);
             }
             match next {
                 Some(key) => start = Some(key),

@@ -44,7 +44,7 @@ impl Lane {
                 arrivals.sort_by_key(number_of);
             }
             tally.pages += 1;
-            self.take_list_in(arrivals, last, question, row, tally, cancel).await?;
+            self.take_arrivals_in(arrivals, (last, Vec::new()), question, row, tally, cancel).await?;
         }
         Ok(())
     }

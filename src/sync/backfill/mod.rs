@@ -7,7 +7,6 @@
 
 mod book;
 mod dead;
-mod export;
 mod list;
 mod order;
 mod progress;
@@ -19,4 +18,4 @@ pub use book::{Book, Job, JobState};
 pub use order::{BackfillOrder, Numbers, Selection, Via};
 pub use progress::Progress;
 pub use ranges::{Cut, Plan};
-pub(in crate::sync) use run::{Backfill, is_begun, owed_loads};
+pub(in crate::sync) use run::{Backfill, owed_loads};

@@ -25,6 +25,9 @@ pub struct Cut {
     pub from: RecordNumber,
     /// The last number; open when absent.
     pub to: Option<RecordNumber>,
+    /// The first and the last number that the store knows in it: where its records will probably lie.
+    #[serde(default)]
+    pub known: Option<(RecordNumber, RecordNumber)>,
     /// Records in it, as far as the store knows.
     pub records: u64,
     /// Calls that these take.
@@ -120,7 +123,7 @@ impl Lane {
     }
 
     /// The numbers of patrons that are known alive, in order.
-    pub(super) async fn held_numbers(
+    pub(in crate::sync) async fn held_numbers(
         &self,
         selection: &Selection,
         window: Option<Window>,
@@ -170,12 +173,13 @@ struct Cutter {
     most: u64,
     from: RecordNumber,
     records: u64,
+    known: Option<(RecordNumber, RecordNumber)>,
     cuts: Vec<Cut>,
 }
 
 impl Cutter {
     fn new(from: RecordNumber, page_size: u64, most: u64) -> Self {
-        Self { page_size, calls_per_page: 1, most, from, records: 0, cuts: Vec::new() }
+        Self { page_size, calls_per_page: 1, most, from, records: 0, known: None, cuts: Vec::new() }
     }
 
     fn take(&mut self, number: RecordNumber) {
@@ -185,13 +189,14 @@ impl Cutter {
             self.records = 0;
         }
         self.records += 1;
+        self.known = Some((self.known.map_or(number, |(first, _)| first), number));
     }
 
     fn close(&mut self, to: Option<RecordNumber>) {
         // One call to hear that nothing follows; behind an open end nothing is believed only the second time.
         let last_words = if to.is_some() { 1 } else { 2 };
         let calls = self.records.div_ceil(self.page_size) * self.calls_per_page + last_words;
-        self.cuts.push(Cut { from: self.from, to, records: self.records, calls });
+        self.cuts.push(Cut { from: self.from, to, known: self.known.take(), records: self.records, calls });
     }
 
     fn finish(mut self, to: Option<RecordNumber>) -> Vec<Cut> {
@@ -206,7 +211,7 @@ fn cut_list(list: &[RecordNumber], page_size: u64) -> Vec<Cut> {
     let cut = |part: &[RecordNumber]| {
         let (from, to) = (*part.first()?, part.last().copied());
         let records = u64::try_from(part.len()).unwrap_or(u64::MAX);
-        Some(Cut { from, to, records, calls: records.div_ceil(each) })
+        Some(Cut { from, to, known: None, records, calls: records.div_ceil(each) })
     };
     list.chunks(most).filter_map(cut).collect()
 }
@@ -220,7 +225,7 @@ mod tests {
     }
 
     fn cut(from: u64, to: Option<u64>, records: u64, calls: u64) -> Cut {
-        Cut { from: number(from), to: to.map(number), records, calls }
+        Cut { from: number(from), to: to.map(number), known: None, records, calls }
     }
 
     #[test]
@@ -228,7 +233,13 @@ mod tests {
         let mut cutter = Cutter::new(number(1), 2, 4);
         (10..20).step_by(1).for_each(|value| cutter.take(number(value)));
         let cuts = cutter.finish(None);
-        assert_eq!(cuts, [cut(1, Some(13), 4, 3), cut(14, Some(17), 4, 3), cut(18, None, 2, 3)]);
+        let knowing = |first, last, cut: Cut| Cut { known: Some((number(first), number(last))), ..cut };
+        let expected = [
+            knowing(10, 13, cut(1, Some(13), 4, 3)),
+            knowing(14, 17, cut(14, Some(17), 4, 3)),
+            knowing(18, 19, cut(18, None, 2, 3)),
+        ];
+        assert_eq!(cuts, expected);
     }
 
     #[test]

@@ -1,8 +1,7 @@
 //! Running a backfill: from its order to its end, or to what it leaves.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
@@ -13,16 +12,14 @@ use super::report::left_of;
 use crate::record::{RecordNumber, Stream};
 use crate::sync::capture::ending::Rigour;
 use crate::sync::capture::error::{Aftermath, WalkError};
-use crate::sync::capture::pass::PassReport;
-use crate::sync::capture::tally::Tally;
-use crate::sync::capture::{Known, Lane, Question, Scrutiny};
+use crate::sync::capture::pass::{Listed, PassReport};
+use crate::sync::capture::{Course, Known, Lane, Question, Reading, Scrutiny};
 use crate::sync::exit::Trouble;
 use crate::sync::ledger::coverage::coverage;
 use crate::sync::ledger::own_rows;
 use crate::sync::meaning;
 use crate::sync::observer::Event;
 use crate::sync::ports::PageFilter;
-use crate::sync::report::summary::{ErrorReport, StreamOutcome};
 use crate::sync::{LedgerRow, Pass, Seq, Span, StoreError};
 
 /// A backfill under way.
@@ -35,17 +32,6 @@ pub(in crate::sync) struct Backfill<'a> {
     pub(in crate::sync) cancel: &'a CancellationToken,
 }
 
-/// What was done so far, and what ended it early.
-#[derive(Default)]
-struct Running {
-    tally: Tally,
-    error: Option<ErrorReport>,
-    ended_by: Option<Aftermath>,
-    rows_done: u64,
-    needs_person: bool,
-    troubles: BTreeSet<Trouble>,
-}
-
 impl Backfill<'_> {
     /// Runs it to its end, or as far as it goes. What it leaves is taken up by the same order again.
     ///
@@ -53,6 +39,7 @@ impl Backfill<'_> {
     /// Only when the store fails; everything else is in the report.
     pub(in crate::sync) async fn run(&self) -> Result<PassReport, StoreError> {
         let _turn = self.book.turn(self.lane.stream()).await;
+        let _in_hand = self.book.take_in_hand(&id_of(self.lane, self.order));
         let fixed_at = match &self.order.sink {
             Some(sink) if self.order.is_reload() => {
                 self.lane.positions.begin_reload(sink, self.lane.stream()).await?.unwrap_or_default()
@@ -60,7 +47,7 @@ impl Backfill<'_> {
             _ => Seq::ZERO,
         };
         let (mut job, held) = self.job(fixed_at).await?;
-        let mut running = Running::default();
+        let mut running = Course::default();
         self.tell_of_the_dead(&mut job, &mut running).await?;
         let known = self.known(held).await?;
         self.moved(&job).await?;
@@ -98,7 +85,9 @@ impl Backfill<'_> {
             let row = self.lane.store.call(|store| store.next_row_id()).await?;
             let span = Span::Ids { from: cut.from, to: cut.to, pinned: self.now };
             rows.push(LedgerRow::opened(row, stream, Pass::Backfill, span, touched));
-            ranges.push(JobRange { row, records: cut.records, calls: cut.calls });
+            // What is kept with the job is not sealed, as positions are.
+            let known = cut.known.filter(|_| stream != Stream::Patrons);
+            ranges.push(JobRange { row, records: cut.records, calls: cut.calls, known });
         }
         let job = Job {
             id,
@@ -118,7 +107,7 @@ impl Backfill<'_> {
     }
 
     /// A sink that is loaded may hold what is gone by now.
-    async fn tell_of_the_dead(&self, job: &mut Job, running: &mut Running) -> Result<(), StoreError> {
+    async fn tell_of_the_dead(&self, job: &mut Job, running: &mut Course) -> Result<(), StoreError> {
         let selection = &self.order.selection;
         let Some(sink) = self.order.sink.as_deref().filter(|_| self.order.force) else { return Ok(()) };
         if job.dead_are_told || selection.has_times() || !selection.locations.is_empty() {
@@ -131,7 +120,7 @@ impl Backfill<'_> {
             }
             Err(WalkError::Store(error)) => Err(error),
             Err(error) => {
-                self.note(&error, running);
+                running.note(&error, self.lane);
                 running.ended_by = Some(Aftermath::LeaveRow);
                 Ok(())
             }
@@ -154,52 +143,24 @@ impl Backfill<'_> {
         Ok(Some(Known::Held(held)))
     }
 
-    async fn walk(&self, mut row: LedgerRow, known: &Option<Known>, running: &mut Running) -> Result<(), StoreError> {
+    async fn walk(&self, mut row: LedgerRow, known: &Option<Known>, running: &mut Course) -> Result<(), StoreError> {
         let question = self.question(&row, known.clone());
         loop {
             let tally = &mut running.tally;
             let not_found = tally.not_found;
             let walked = match &self.order.selection.numbers {
                 Numbers::List(list) => self.lane.walk_list(list, &question, &mut row, tally, self.cancel).await,
-                _ if self.order.via == Via::MarcExport => {
-                    self.lane.walk_export(&question, &mut row, tally, self.cancel).await
-                }
                 _ => self.lane.walk_asking(&question, &mut row, tally, self.cancel).await,
             };
             if tally.not_found > not_found {
                 let count = tally.not_found - not_found;
                 self.lane.observer.observe(&Event::NotFound { stream: row.stream, count });
             }
-            let error = match walked {
-                Ok(()) => {
-                    running.rows_done += 1;
-                    return self.lane.close_row(row).await;
-                }
-                Err(WalkError::Store(error)) => return Err(error),
-                Err(error) => error,
-            };
-            self.note(&error, running);
-            let aftermath = error.aftermath();
-            match aftermath {
-                Aftermath::Park(resume_at) if self.order.wait_for_quota => {
-                    if !self.sit_out(resume_at).await {
-                        running.ended_by = Some(Aftermath::LeaveRow);
-                        return Ok(());
-                    }
-                    running.troubles.remove(&Trouble::TryLater);
-                    continue;
-                }
-                Aftermath::Park(resume_at) => self.lane.park_row(row, resume_at).await?,
-                Aftermath::LeaveRow => {}
-                Aftermath::NextRow | Aftermath::EndPass | Aftermath::StopStream => {
-                    self.lane.fail_row(row, &error).await?;
-                }
+            let wait = self.order.wait_for_quota;
+            match running.conclude(self.lane, row, walked, wait, self.cancel).await? {
+                Some(again) => row = again,
+                None => return Ok(()),
             }
-            running.needs_person |= matches!(error, WalkError::Tripped(_));
-            if aftermath != Aftermath::NextRow {
-                running.ended_by = Some(aftermath);
-            }
-            return Ok(());
         }
     }
 
@@ -217,19 +178,12 @@ impl Backfill<'_> {
         question.intake.rules.emit_unchanged |= self.order.force;
         question.intake.seen_before = BTreeMap::new();
         let locations = selection.locations.clone();
+        question.reading = match self.order.via {
+            Via::List => Reading::List,
+            Via::MarcExport => Reading::Export,
+        };
         question.scrutiny = Some(Arc::new(Scrutiny { locations, known, settles: self.order.force }));
         question
-    }
-
-    fn note(&self, error: &WalkError, running: &mut Running) {
-        running.error = Some(error.report(self.lane.stream()));
-        running.troubles.extend(error.trouble());
-    }
-
-    /// Waits until `resume_at`; `false` when a shutdown came first.
-    async fn sit_out(&self, resume_at: Timestamp) -> bool {
-        let left = Duration::try_from(resume_at.duration_since(self.lane.clock.now())).unwrap_or_default();
-        self.lane.pause(left, self.cancel).await.is_ok()
     }
 
     async fn rows(&self) -> Result<Vec<LedgerRow>, StoreError> {
@@ -243,7 +197,7 @@ impl Backfill<'_> {
         Ok(())
     }
 
-    async fn end(&self, job: Job, mut running: Running) -> Result<PassReport, StoreError> {
+    async fn end(&self, job: Job, mut running: Course) -> Result<PassReport, StoreError> {
         let rows = self.rows().await?;
         let mine = rows.iter().filter(|row| job.ranges.iter().any(|range| range.row == row.id));
         let left: Vec<&LedgerRow> = mine.filter(|row| row.is_owed()).collect();
@@ -251,31 +205,16 @@ impl Backfill<'_> {
         if is_whole {
             self.complete(&job).await?;
         } else {
-            let resume_at = match running.ended_by {
-                Some(Aftermath::Park(resume_at)) => Some(resume_at),
-                _ => None,
-            };
+            let resume_at = running.resume_at();
             let state = if resume_at.is_some() { JobState::WaitingQuota } else { JobState::Parked };
             let touched = self.lane.clock.now();
             self.book.keep(Job { state, resume_at, touched, ..job.clone() }).await?;
-            running.troubles.insert(Trouble::Gap);
+            running.leaves_something();
         }
         if running.tally.entries.newly_quarantined > 0 {
             running.troubles.insert(Trouble::NewlyQuarantined);
         }
-        let has_progress = running.tally.pages > 0 || running.rows_done > 0;
-        let outcome = match running.ended_by {
-            Some(Aftermath::Park(_)) => StreamOutcome::WaitingQuota,
-            Some(Aftermath::EndPass) => StreamOutcome::Suspended,
-            Some(Aftermath::StopStream) => StreamOutcome::Stopped,
-            None if is_whole => StreamOutcome::CaughtUp,
-            _ if has_progress => StreamOutcome::Partial,
-            _ => StreamOutcome::Failed,
-        };
-        let resume_at = match running.ended_by {
-            Some(Aftermath::Park(resume_at)) => Some(resume_at),
-            _ => None,
-        };
+        let (outcome, resume_at) = (running.outcome(is_whole), running.resume_at());
         let stream = self.lane.stream();
         let own = self.lane.store.call(move |store| own_rows(store, stream)).await?;
         Ok(PassReport {
@@ -285,7 +224,9 @@ impl Backfill<'_> {
             watermark: coverage(&own).watermark,
             error: running.error,
             resume_at,
+            asked_to_wait_until: running.asked_to_wait_until,
             reached_back: false,
+            listed: Listed::default(),
             needs_person: running.needs_person,
             troubles: running.troubles,
         })
@@ -307,16 +248,10 @@ impl Backfill<'_> {
 }
 
 /// The id of the job that carries out `order`.
-pub(in crate::sync) fn id_of(lane: &Lane, order: &BackfillOrder) -> String {
+fn id_of(lane: &Lane, order: &BackfillOrder) -> String {
     let hash = lane.mapper.keyed_hash(&[b"backfill", order.signature().as_bytes()]);
     let digits: String = hash.iter().take(5).map(|byte| format!("{byte:02x}")).collect();
     format!("{}-{digits}", lane.stream())
-}
-
-/// Whether the load that a change of settings asks for is under way already.
-pub(in crate::sync) async fn is_begun(lane: &Lane, book: &Book, meaning: &str) -> Result<bool, StoreError> {
-    let order = BackfillOrder::resettle(lane.stream(), meaning, false);
-    Ok(book.find(&id_of(lane, &order)).await?.is_some())
 }
 
 /// The loads that are owed for the stream of `lane`, once its own first load is complete: of every sink where the

@@ -12,6 +12,7 @@ use super::map::{Mapped, Mapper, Refused};
 use super::quarantine::{Known, entry_of};
 use super::tally::EntryTally;
 use super::tripwire::{Tripped, Tripwire};
+use super::unread::{self, Stretch};
 use crate::record::{Entry, RecordNumber, Stream};
 use crate::sync::content::ContentHasher;
 use crate::sync::decide::{Reading, Rules, Seen, Verdict, decide};
@@ -50,6 +51,8 @@ pub struct Batch {
     pub arrivals: Vec<Arrival>,
     /// The greatest number on it: where the position stands once all of it is committed.
     pub last_id: RecordNumber,
+    /// Where entries stood whose numbers cannot be read: owed from now on.
+    pub unread: Vec<Stretch>,
     /// When it was read.
     pub captured: Timestamp,
 }
@@ -79,6 +82,8 @@ pub struct Absorbed {
     pub changes: u64,
     /// The seq of the last of them.
     pub last_seq: Option<Seq>,
+    /// What is owed anew.
+    pub opened: Vec<LedgerRow>,
 }
 
 /// Why a page was not absorbed.
@@ -110,14 +115,19 @@ pub fn absorb(
     let judged: Vec<(Result<Mapped, Refused>, RequestNumber, RequestNumber)> = batch
         .arrivals
         .into_iter()
-        .map(|arrival| (mapper.map(arrival.entry, &mut hasher), arrival.sent, arrival.answered))
+        .map(|arrival| (mapper.admit(arrival.entry, &mut hasher), arrival.sent, arrival.answered))
         .collect();
-    tripwire.check(judged.len(), judged.iter().filter(|(mapped, ..)| mapped.is_err()).count())?;
+    let unread: usize = batch.unread.iter().map(|stretch| stretch.entries).sum();
+    let refused = judged.iter().filter(|(mapped, ..)| mapped.is_err()).count();
+    tripwire.check(judged.len() + unread, refused + unread)?;
 
     let before = Before::read(store, row.stream, &judged)?;
     let known = Known::read(store, row.stream)?;
-    let done = Absorbed { row, entries: EntryTally::default(), changes: 0, last_seq: None };
-    let (slice, filling) = (Slice::default(), Filling::default());
+    let opened = unread::rows(store, &row, &batch.unread, captured)?;
+    // In the first slice: no position may pass what is owed before it stands in the ledger.
+    let slice = Slice { rows: opened.clone(), ..Slice::default() };
+    let done = Absorbed { row, entries: EntryTally::default(), changes: 0, last_seq: None, opened };
+    let filling = Filling::default();
     let mut slices = Slices { store, intake, captured, known, slice, filling, done };
     let mut remembered = before.remembered.into_iter();
     for (mapped, sent, answered) in judged {
@@ -130,7 +140,7 @@ pub fn absorb(
             Err(refused) => slices.set_aside(refused)?,
         }
     }
-    slices.commit(Some(last_id))?;
+    slices.commit(Some(last_id).filter(|last| last.value() > 0))?;
     Ok(slices.done)
 }
 
@@ -213,6 +223,9 @@ impl Slices<'_> {
         }
         let only_for = self.intake.only_for.clone().filter(|_| decision.is_forced);
         if let Some(change) = self.change(mapped, decision.verdict, links, only_for) {
+            if let Payload::Bib { losses, .. } = &change.payload {
+                self.filling.tally.losses.count(losses);
+            }
             match &change.only_for {
                 _ if !self.known.any() => {}
                 None => self.slice.closes.push((stream, change.id.clone())),

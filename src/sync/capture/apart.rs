@@ -2,7 +2,8 @@
 //!
 //! First the page is asked for `id` alone, which Sierra can often answer when it cannot render a record. Closed ranges
 //! of these numbers are then halved. What can be read is kept, what cannot is set aside (B10), and all of it is judged
-//! as the one page that it is. When not even the numbers come, ranges are doubled from the position instead.
+//! as the one page that it is. When not even the numbers come, smaller pages bring what stands before the record; then
+//! ranges grow from the position until one fails, and that one is halved.
 //!
 //! A range is read when Sierra says that nothing is left in it, or when its last number came: a page may be shorter
 //! than it was asked for, and what it holds back would be passed by for ever. For the same reason the first "nothing"
@@ -18,6 +19,7 @@ use super::error::WalkError;
 use super::lane::Lane;
 use super::tally::Tally;
 use super::tripwire::Tripped;
+use super::unread;
 use super::walk::Question;
 use crate::record::RecordNumber;
 use crate::sync::observer::Event;
@@ -27,7 +29,14 @@ use crate::sync::{LedgerRow, RequestNumber};
 /// Poisoned records on one page, with no good one among them, that stop the stream: then it is no single record.
 const ALL_BAD: usize = 20;
 /// A blind search that has read so many numbers in a row without a failure is past the poison.
-const CLEAR: u64 = 4096;
+const CLEAR: u64 = 64;
+/// How much wider the next range is while none fails.
+const WIDER: u64 = 8;
+/// Into so many parts a page is cut while what stands before the poison is read. Halves would take fewer questions of
+/// one answer each, and more failures in a row than a server that is well is believed.
+const PARTS: u32 = 4;
+/// A range of so many numbers holds every record that may lie behind the position.
+const EVERYTHING: u64 = 1 << 40;
 
 impl Lane {
     /// Absorbs the page after the position of `row`, which as a whole fails with `cause`. Returns when the walk can go
@@ -51,7 +60,8 @@ impl Lane {
             // The page is empty by now: the walk will hear so itself.
             Some(numbers) if numbers.is_empty() => return Ok(()),
             Some(numbers) => taking.known(&numbers, row, tally).await?,
-            None => taking.blind(row, tally).await?,
+            None if taking.is_next_after_smaller_pages(row, tally).await? => taking.blind(row, tally).await?,
+            None => {}
         }
         self.observer.observe(&Event::PageTakenApart {
             stream: row.stream,
@@ -117,7 +127,32 @@ impl Taking<'_> {
         }
     }
 
-    /// Doubles closed ranges from the position, halves those that fail, and absorbs each that does not.
+    /// Absorbs what stands before the poison, in ever smaller pages. Tells whether the next record is the poison.
+    async fn is_next_after_smaller_pages(&mut self, row: &mut LedgerRow, tally: &mut Tally) -> Result<bool, WalkError> {
+        let mut limit = self.lane.settings.page_size / PARTS;
+        while limit > 0 {
+            let mut parts = 0;
+            let mut next = self.question.page(row, limit, false);
+            while let Piece::Came(answer) = self.ask(&next, tally).await? {
+                let Answer::Page(page) = answer else { return Ok(false) };
+                self.lane.see_that_nothing_is_left_out(&next, &page, tally, self.cancel).await?;
+                let last_id = page.last_id;
+                self.keep(Answer::Page(page));
+                self.absorb(last_id, row, tally).await?;
+                parts += 1;
+                if parts == PARTS {
+                    // It does not stand where it stood.
+                    return Ok(false);
+                }
+                next = self.question.page(row, limit, false);
+            }
+            limit /= PARTS;
+        }
+        Ok(true)
+    }
+
+    /// Widens closed ranges from the position, halves the one that fails, and absorbs each that does not. Some fifty
+    /// questions for one record among numbers of seven digits.
     ///
     /// A number that fails alone is only a suspect until another one answers: a server that fails whatever it is asked
     /// would else fill the quarantine with numbers that no record has. Then each suspect is asked for once more.
@@ -125,8 +160,10 @@ impl Taking<'_> {
         let limit = self.lane.settings.page_size;
         let mut suspects: Vec<RecordNumber> = Vec::new();
         let mut width = 1_u64;
-        let mut clear = 0_u64;
-        while clear < CLEAR {
+        // What failed last and begins at the position: the poison is in it.
+        let mut failing: Option<RecordNumber> = None;
+        let (mut is_met, mut clear) = (false, 0_u64);
+        while !(is_met && clear >= CLEAR) {
             let before = suspects.last().copied().or(self.question.page(row, 1, false).after);
             let first = before.map_or(RecordNumber::new(1), RecordNumber::next);
             if self.question.until.is_some_and(|until| first > until) {
@@ -144,14 +181,25 @@ impl Taking<'_> {
                     self.keep(answer);
                     self.absorb(through, row, tally).await?;
                     clear += through.value().saturating_sub(first.value()) + 1;
-                    width = width.saturating_mul(2).min(CLEAR);
+                    if !is_met && width >= EVERYTHING {
+                        // Nothing fails any more.
+                        return Ok(());
+                    }
+                    failing = failing.filter(|failing| *failing > through);
+                    width = match failing {
+                        Some(failing) => half(failing.value() - through.value()),
+                        None => width.saturating_mul(WIDER),
+                    };
                 }
                 Piece::Poisoned if first == last => {
                     suspects.push(first);
+                    is_met = true;
                     (width, clear) = (1, 0);
+                    failing = failing.filter(|failing| *failing > last);
                 }
                 Piece::Poisoned => {
-                    width = (width / 2).max(1);
+                    failing = Some(last);
+                    width = half(last.value() - first.value() + 1);
                     clear = 0;
                 }
             }
@@ -227,11 +275,13 @@ impl Taking<'_> {
         }
         match self.lane.ask(query, self.cancel).await {
             Ok(answer) => {
-                tally.traffic += match &answer {
-                    Answer::Page(page) => page.traffic,
-                    Answer::Nothing { traffic, .. } => *traffic,
+                let (traffic, has_unread) = match &answer {
+                    Answer::Page(page) => (page.traffic, unread::has_any(&page.entries)),
+                    Answer::Nothing { traffic, .. } => (*traffic, false),
                 };
-                Ok(Piece::Came(answer))
+                tally.traffic += traffic;
+                // Which number it is shows when that one is asked for alone.
+                Ok(if has_unread { Piece::Poisoned } else { Piece::Came(answer) })
             }
             Err(WalkError::Source(error)) => {
                 tally.traffic += error.traffic;
@@ -274,11 +324,17 @@ impl Taking<'_> {
         tally.pages += u64::from(!arrivals.is_empty());
         let (class, cancel) = (self.question.class, self.cancel);
         self.lane.ask_for_missing_marc(&mut arrivals, class, tally, cancel).await?;
-        let batch = Batch { arrivals, last_id, captured: self.lane.clock.now() };
+        let batch = Batch { arrivals, last_id, unread: Vec::new(), captured: self.lane.clock.now() };
         let absorbed = self.lane.absorb(&self.question.intake, batch, row).await?;
         tally.entries += absorbed.entries;
         Ok(())
     }
+}
+
+/// Half of a range that failed, rounded up so that a range of one is asked for as such.
+const fn half(width: u64) -> u64 {
+    let half = width / 2;
+    if half == 0 { 1 } else { half }
 }
 
 /// The numbers on a page, in order; of undecodable entries those that could be read.

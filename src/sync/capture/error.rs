@@ -18,14 +18,20 @@ pub enum WalkError {
     /// Sierra repeats itself: the page does not go past the position. It is failed rather than asked for ever.
     #[error("a page came whose record numbers do not go past those that were asked for")]
     Looped,
+    /// No record number of a full page can be read: nothing says how to go on behind it.
+    #[error("entries came whose record number cannot be read")]
+    Unread,
+    /// A full page that is not in order leaves out numbers before its greatest.
+    #[error("a full page came out of order, and records with smaller numbers than its last are not on it")]
+    Unordered,
     /// Too many entries are bad.
     #[error(transparent)]
     Tripped(#[from] Tripped),
     /// There is no room for more changes.
     #[error(transparent)]
     Held(#[from] Held),
-    /// The program is shutting down.
-    #[error("interrupted by a shutdown")]
+    /// The program is shutting down, or a person pauses the stream.
+    #[error("interrupted by a shutdown or a pause")]
     Cancelled,
     /// The store failed: nothing goes on.
     #[error(transparent)]
@@ -63,13 +69,24 @@ impl WalkError {
         match self {
             Self::Source(error) => match error.kind {
                 SourceErrorKind::Exhausted | SourceErrorKind::Narrow | SourceErrorKind::Permanent => Aftermath::NextRow,
-                SourceErrorKind::CircuitOpen | SourceErrorKind::Suspended => Aftermath::EndPass,
+                SourceErrorKind::AskedToWait { .. } | SourceErrorKind::CircuitOpen | SourceErrorKind::Suspended => {
+                    Aftermath::EndPass
+                }
                 SourceErrorKind::WaitingQuota { resume_at } => Aftermath::Park(resume_at),
                 SourceErrorKind::Credentials | SourceErrorKind::Stopped => Aftermath::StopStream,
             },
-            Self::Looped => Aftermath::NextRow,
+            Self::Looped | Self::Unread | Self::Unordered => Aftermath::NextRow,
             Self::Tripped(_) => Aftermath::StopStream,
             Self::Held(_) | Self::Cancelled | Self::Store(_) => Aftermath::LeaveRow,
+        }
+    }
+
+    /// Until when Sierra asked to be left alone.
+    #[must_use]
+    pub fn asked_to_wait_until(&self) -> Option<jiff::Timestamp> {
+        match self {
+            Self::Source(SourceError { kind: SourceErrorKind::AskedToWait { resume_at }, .. }) => Some(*resume_at),
+            _ => None,
         }
     }
 
@@ -81,7 +98,7 @@ impl WalkError {
                 error.kind,
                 SourceErrorKind::CircuitOpen | SourceErrorKind::Suspended | SourceErrorKind::WaitingQuota { .. }
             ),
-            Self::Looped | Self::Tripped(_) => true,
+            Self::Looped | Self::Unread | Self::Unordered | Self::Tripped(_) => true,
             Self::Held(_) | Self::Cancelled | Self::Store(_) => false,
         }
     }
@@ -93,8 +110,16 @@ impl WalkError {
             Self::Source(error) => source_trouble(error.kind),
             Self::Held(Held::DiskLow { .. }) | Self::Store(_) => Some(Trouble::StoreIo),
             Self::Held(Held::OutboxFull { .. }) => Some(Trouble::Unavailable),
-            Self::Looped | Self::Tripped(_) | Self::Cancelled => None,
+            // What was not begun stands in no ledger, and is left all the same.
+            Self::Cancelled => Some(Trouble::Gap),
+            Self::Looped | Self::Unread | Self::Unordered | Self::Tripped(_) => None,
         }
+    }
+
+    /// Whether Sierra did not answer, however often it was asked.
+    #[must_use]
+    pub(super) fn is_silence(&self) -> bool {
+        matches!(self, Self::Source(SourceError { kind: SourceErrorKind::Exhausted, .. }))
     }
 
     /// The error as people and programs see it.
@@ -103,6 +128,16 @@ impl WalkError {
         let (kind, hint) = match self {
             Self::Source(error) => return source_report(error),
             Self::Looped => ("loop", "run `sierra-sync check`; if it goes on, report it to the vendor"),
+            Self::Unread => (
+                "unread_numbers",
+                "nothing to do: the numbers between their neighbours are asked for again by themselves; if it goes on, \
+                 report it to the vendor",
+            ),
+            Self::Unordered => (
+                "out_of_order",
+                "this Sierra does not list records by their numbers, without which none can be passed by safely: report it \
+                 to the vendor; until then nothing of this window is taken",
+            ),
             Self::Tripped(_) => (
                 "schema_change",
                 "nothing was committed; Sierra's answers may have changed: compare one with the API's documentation, and report it",
@@ -142,9 +177,10 @@ pub fn source_report(error: &SourceError) -> ErrorReport {
 pub fn source_trouble(kind: SourceErrorKind) -> Option<Trouble> {
     match kind {
         SourceErrorKind::Credentials => Some(Trouble::Credentials),
-        SourceErrorKind::CircuitOpen | SourceErrorKind::Suspended | SourceErrorKind::Stopped => {
-            Some(Trouble::Unavailable)
-        }
+        SourceErrorKind::AskedToWait { .. }
+        | SourceErrorKind::CircuitOpen
+        | SourceErrorKind::Suspended
+        | SourceErrorKind::Stopped => Some(Trouble::Unavailable),
         SourceErrorKind::WaitingQuota { .. } => Some(Trouble::TryLater),
         SourceErrorKind::Exhausted | SourceErrorKind::Narrow | SourceErrorKind::Permanent => None,
     }
@@ -154,6 +190,7 @@ fn source_kind(kind: SourceErrorKind) -> &'static str {
     match kind {
         SourceErrorKind::Exhausted => "exhausted",
         SourceErrorKind::WaitingQuota { .. } => "waiting_quota",
+        SourceErrorKind::AskedToWait { .. } => "asked_to_wait",
         SourceErrorKind::CircuitOpen => "circuit_open",
         SourceErrorKind::Suspended => "suspended",
         SourceErrorKind::Credentials => "credentials",

@@ -1,21 +1,25 @@
 //! What every walk of one stream shares, and how one page is asked for.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex as StdMutex, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::{Mutex, watch};
+use jiff::Timestamp;
+use tokio::sync::{Mutex, Semaphore};
 use tokio_util::sync::CancellationToken;
 
 use super::absorb::{AbsorbError, Absorbed, Batch, Intake, NO_ROW, absorb};
 use super::error::WalkError;
 use super::map::Mapper;
+use super::rows::failed_event;
 use super::tripwire::Tripwire;
 use crate::clock::SharedClock;
 use crate::record::Stream;
+use crate::sync::clock_guard::Doubt;
 use crate::sync::observer::{Event, SharedObserver};
 use crate::sync::ports::{Answer, PageQuery, Source};
 use crate::sync::positions::Positions;
 use crate::sync::settings::StreamSettings;
+use crate::sync::signal;
 use crate::sync::store_handle::StoreHandle;
 use crate::sync::{LedgerRow, Seq};
 
@@ -39,11 +43,17 @@ pub struct Lane {
     pub(in crate::sync) zone: jiff::tz::TimeZone,
     pub(in crate::sync) clock: SharedClock,
     pub(in crate::sync) observer: SharedObserver,
+    /// Which of Sierra's stamps tell nothing since its clock was set back.
+    pub(in crate::sync) doubt: Arc<StdMutex<Option<Doubt>>>,
     pub(in crate::sync) positions: Arc<Positions>,
     /// Rung after each commit, so that deliveries look for work.
-    pub(in crate::sync) ringer: Arc<watch::Sender<Seq>>,
+    pub(in crate::sync) ringer: Arc<signal::Sender<Seq>>,
+    /// Changes when quota is there again sooner than was said.
+    pub(in crate::sync) quota_lifts: Arc<signal::Sender<u64>>,
     /// Held while a page is absorbed: two walks of one stream must not judge one record at the same time.
     pub(in crate::sync) tripwire: Mutex<Tripwire>,
+    /// Whoever sweeps has its one permit: never two sweeps of one stream at a time.
+    pub(in crate::sync) sweeping: Semaphore,
 }
 
 impl Lane {
@@ -102,6 +112,18 @@ impl Lane {
         }
     }
 
+    /// Waits for quota: until `resume_at`, or until it is there sooner; `false` when a shutdown came first.
+    pub(in crate::sync) async fn sit_out(&self, resume_at: Timestamp, cancel: &CancellationToken) -> bool {
+        let left = Duration::try_from(resume_at.duration_since(self.clock.now())).unwrap_or_default();
+        let mut lifts = self.quota_lifts.subscribe();
+        tokio::select! {
+            biased;
+            () = cancel.cancelled() => false,
+            () = tokio::time::sleep(left) => true,
+            () = lifts.changed() => true,
+        }
+    }
+
     /// Absorbs a page for `row` and tells of it.
     pub(super) async fn absorb(
         &self,
@@ -111,20 +133,24 @@ impl Lane {
     ) -> Result<Absorbed, WalkError> {
         let mut tripwire = self.tripwire.lock().await;
         // What is asked for because it was bad says nothing about the share of bad entries.
-        let is_walk = row.id != NO_ROW;
-        let mut wire = if is_walk { tripwire.clone() } else { Tripwire::default() };
-        let (mapper, intake, before) = (Arc::clone(&self.mapper), intake.clone(), row.clone());
+        let is_new = row.id != NO_ROW && (row.attempts == 0 || batch.unread.is_empty());
+        let mut wire = if is_new { tripwire.clone() } else { Tripwire::default() };
+        let (mapper, mut intake, before) = (Arc::clone(&self.mapper), intake.clone(), row.clone());
+        intake.rules.doubt = *self.doubt.lock().unwrap_or_else(PoisonError::into_inner);
         let work = move |store: &dyn crate::sync::Store| -> Result<(Absorbed, Tripwire), AbsorbError> {
             let absorbed = absorb(store, &mapper, &intake, batch, before, &mut wire)?;
             Ok((absorbed, wire))
         };
         let (absorbed, wire) = self.store.call(work).await?;
-        if is_walk {
+        if is_new {
             *tripwire = wire;
         }
         *row = absorbed.row.clone();
         if let Some(last_seq) = absorbed.last_seq {
-            self.ringer.send_replace(last_seq);
+            self.ringer.set(last_seq);
+        }
+        for owed in &absorbed.opened {
+            self.observer.observe(&failed_event(owed, WalkError::Unread.report(owed.stream)));
         }
         self.observer.observe(&Event::PageCaptured {
             stream: row.stream,

@@ -10,7 +10,7 @@ use jiff::tz::TimeZone;
 
 use crate::marc::{self, MarcSettings, marcxml};
 use crate::privacy::Policy;
-use crate::record::{Bib, Entry, Item, Live, RawPatron, RecordNumber, Stream, Tombstone};
+use crate::record::{Bib, Entry, Fields, Item, Live, RawPatron, RecordNumber, Stream, Tombstone};
 use crate::sync::content::ContentHasher;
 use crate::sync::decide::Seen;
 use crate::sync::ledger::days::end_of_day;
@@ -83,6 +83,31 @@ impl Mapper {
     #[must_use]
     pub fn hasher(&self) -> ContentHasher {
         ContentHasher::new(&self.hash_ignore)
+    }
+
+    /// Maps one entry of an answer that was asked for every field that decides.
+    ///
+    /// # Errors
+    /// As [`Self::map`], and when such a field is missing from a live entry. Its absence is no value: after a change
+    /// of the schema it would else delete, show or unlink by default.
+    pub fn admit(&self, entry: Result<Entry, BadEntry>, hasher: &mut ContentHasher) -> Result<Mapped, Refused> {
+        let live = match &entry {
+            Ok(Entry::Live(live)) => live,
+            Ok(Entry::Tombstone(_)) | Err(_) => return self.map(entry, hasher),
+        };
+        let fields = match live {
+            Live::Bib(bib) => &bib.fields,
+            Live::Item(item) => &item.fields,
+            Live::Patron(patron) => patron.fields(),
+        };
+        match self.missing(fields) {
+            None => self.map(entry, hasher),
+            Some(name) => {
+                let number = live.id();
+                let reason = format!("{name}: not in the answer, although it was asked for");
+                Err(Refused { number: Some(number), id: self.public_id(number), reason, payload: None })
+            }
+        }
     }
 
     /// Maps one entry.
@@ -174,6 +199,21 @@ impl Mapper {
         let hash = hasher.patron(&masked, suppressed, self.policy.keyring());
         let seen = Seen::Live { updated, hash, suppressed, in_scope: true };
         self.mapped(patron.id(), seen, updated, Payload::Patron(masked))
+    }
+
+    /// What a live entry lacks of the fields that decide what becomes of the record.
+    fn missing(&self, fields: &Fields) -> Option<&'static str> {
+        let of_locations = (!self.locations.is_empty()).then_some(match self.stream {
+            Stream::Bibs => "locations",
+            Stream::Items | Stream::Patrons => "location",
+        });
+        let needed = match self.stream {
+            Stream::Bibs => [Some("suppressed"), of_locations, None],
+            Stream::Items => [Some("suppressed"), of_locations, Some("bibIds")],
+            Stream::Patrons => [Some("suppressed"), None, None],
+        };
+        let is_there = |name: &str| fields.get(name).is_some_and(|value| value.get() != "null");
+        needed.into_iter().flatten().find(|name| !is_there(name))
     }
 
     /// Whether a record with these location codes is in the configured set; without one it is in no set but the whole.

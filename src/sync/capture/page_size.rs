@@ -7,28 +7,28 @@ const HALVINGS: u32 = 3;
 
 /// The size of the next page.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct PageSize {
+pub(in crate::sync) struct PageSize {
     configured: u32,
     halvings: u32,
     good_in_a_row: u32,
 }
 
 impl PageSize {
-    pub(super) fn new(configured: u32) -> Self {
+    pub(in crate::sync) fn new(configured: u32) -> Self {
         Self { configured, halvings: 0, good_in_a_row: 0 }
     }
 
     /// How many entries to ask for; `None` when asking for fewer did not help either.
-    pub(super) fn limit(&self) -> Option<u32> {
+    pub(in crate::sync) fn limit(&self) -> Option<u32> {
         (self.halvings <= HALVINGS).then(|| (self.configured >> self.halvings).max(1))
     }
 
-    pub(super) fn on_failure(&mut self) {
+    pub(in crate::sync) fn on_failure(&mut self) {
         self.halvings += 1;
         self.good_in_a_row = 0;
     }
 
-    pub(super) fn on_success(&mut self) {
+    pub(in crate::sync) fn on_success(&mut self) {
         self.good_in_a_row += 1;
         if self.good_in_a_row >= CALM {
             self.halvings = self.halvings.saturating_sub(1);

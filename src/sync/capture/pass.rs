@@ -6,12 +6,12 @@
 mod rebuild;
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use tokio_util::sync::CancellationToken;
 
-use super::error::{Aftermath, WalkError};
+use super::course::Course;
+use super::error::Aftermath;
 use super::lane::Lane;
 use super::tally::Tally;
 use crate::record::RecordNumber;
@@ -64,12 +64,25 @@ pub struct PassReport {
     pub error: Option<ErrorReport>,
     /// When a quota wait ends.
     pub resume_at: Option<Timestamp>,
+    /// Until when Sierra asked to be left alone: no pass before that, in whatever process.
+    pub asked_to_wait_until: Option<Timestamp>,
     /// Whether the extra reach back is behind us.
     pub reached_back: bool,
+    /// What Sierra listed.
+    pub listed: Listed,
     /// Whether the stream stopped for a reason that repeats until a person acts.
     pub needs_person: bool,
     /// What it means for the exit code.
     pub troubles: BTreeSet<Trouble>,
+}
+
+/// Whether Sierra listed anything; `None` where it was not asked, or not to the end.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Listed {
+    /// In the windows that the pass opened.
+    pub updates: Option<bool>,
+    /// Deletions.
+    pub deletions: Option<bool>,
 }
 
 impl Lane {
@@ -86,13 +99,9 @@ impl Lane {
             lane: self,
             order,
             cancel,
-            tally: Tally::default(),
-            error: None,
-            ended_by: None,
-            rows_done: 0,
+            course: Course::default(),
             reached_back: false,
-            needs_person: false,
-            troubles: BTreeSet::new(),
+            listed: Listed::default(),
         };
         running.run().await?;
         let report = running.report().await?;
@@ -111,14 +120,9 @@ struct Running<'a> {
     lane: &'a Lane,
     order: PassOrder,
     cancel: &'a CancellationToken,
-    tally: Tally,
-    error: Option<ErrorReport>,
-    /// What ended the pass before its end.
-    ended_by: Option<Aftermath>,
-    rows_done: u64,
+    course: Course,
     reached_back: bool,
-    needs_person: bool,
-    troubles: BTreeSet<Trouble>,
+    listed: Listed,
 }
 
 impl Running<'_> {
@@ -153,7 +157,7 @@ impl Running<'_> {
             self.deletes(&covered).await?;
         }
         if self.order.update && self.goes_on(&covered) {
-            self.lane.replay(began, &mut self.tally, self.cancel).await?;
+            self.lane.replay(began, &mut self.course.tally, self.cancel).await?;
         }
         if covered.loaded {
             // Last, so that what changed does not wait for it.
@@ -164,7 +168,7 @@ impl Running<'_> {
     }
 
     fn goes_on(&self, covered: &Coverage) -> bool {
-        self.ended_by.is_none() && covered.loaded
+        self.course.ended_by.is_none() && covered.loaded
     }
 
     async fn update(&mut self, rows: &[LedgerRow], covered: &Coverage) -> Result<(), StoreError> {
@@ -175,9 +179,9 @@ impl Running<'_> {
             opened.push(self.open(Pass::Update, Span::Time(window)).await?);
         }
         let went_on = covered.newest_end.is_some_and(|newest| bound > newest);
-        self.walk_all(opened).await?;
+        self.listed.updates = self.walk_counting(opened).await?;
         // Whatever became of the window, it stands in the ledger with its reach, unless the pass was cut off.
-        self.reached_back = went_on && !matches!(self.ended_by, Some(Aftermath::LeaveRow));
+        self.reached_back = went_on && !matches!(self.course.ended_by, Some(Aftermath::LeaveRow));
         Ok(())
     }
 
@@ -186,10 +190,19 @@ impl Running<'_> {
         let (settings, rows) = (&self.lane.settings, self.lane.rows().await?);
         let span = days::days_to_read(&rows, pinned, self.order.now, settings.deleted_overlap_days, &self.lane.zone);
         let row = match days::to_take_over(&rows) {
-            Some(row) => LedgerRow { span, opened: self.order.now, ..row.clone() },
+            Some(row) => LedgerRow { span: days::joined(row, span), opened: self.order.now, ..row.clone() },
             None => self.open(Pass::Deletes, span).await?,
         };
-        self.walk_all(vec![row]).await
+        self.listed.deletions = self.walk_counting(vec![row]).await?;
+        Ok(())
+    }
+
+    /// Walks all of `rows` and tells whether they brought anything; `None` when not all of them came to their end.
+    async fn walk_counting(&mut self, rows: Vec<LedgerRow>) -> Result<Option<bool>, StoreError> {
+        let (count, entries, done) = (rows.len(), self.course.tally.entries.fetched(), self.course.rows_done);
+        self.walk_all(rows).await?;
+        let are_done = count > 0 && self.course.rows_done - done == count as u64;
+        Ok(are_done.then(|| self.course.tally.entries.fetched() > entries))
     }
 
     /// The end of what this run looks at: late commits need `settle` to become visible.
@@ -205,7 +218,7 @@ impl Running<'_> {
 
     async fn walk_all(&mut self, rows: Vec<LedgerRow>) -> Result<(), StoreError> {
         for row in rows {
-            if self.ended_by.is_none() {
+            if self.course.ended_by.is_none() {
                 self.walk_one(row).await?;
             }
         }
@@ -214,50 +227,19 @@ impl Running<'_> {
 
     async fn walk_one(&mut self, mut row: LedgerRow) -> Result<(), StoreError> {
         loop {
-            let walked = self.lane.walk(&mut row, &mut self.tally, self.cancel).await;
-            let error = match walked {
-                Ok(()) => {
-                    self.rows_done += 1;
-                    return self.lane.close_row(row).await;
-                }
-                Err(WalkError::Store(error)) => return Err(error),
-                Err(error) => error,
-            };
-            self.error = Some(error.report(self.lane.stream()));
-            self.troubles.extend(error.trouble());
-            let aftermath = error.aftermath();
-            match aftermath {
-                Aftermath::Park(resume_at) if self.order.wait_for_quota => {
-                    if !self.sit_out(resume_at).await {
-                        self.ended_by = Some(Aftermath::LeaveRow);
-                        return Ok(());
-                    }
-                    self.troubles.remove(&Trouble::TryLater);
-                    continue;
-                }
-                Aftermath::Park(resume_at) => self.lane.park_row(row, resume_at).await?,
-                Aftermath::LeaveRow => {}
-                Aftermath::NextRow | Aftermath::EndPass | Aftermath::StopStream => {
-                    self.lane.fail_row(row, &error).await?;
-                }
+            let walked = self.lane.walk(&mut row, &mut self.course.tally, self.cancel).await;
+            let wait = self.order.wait_for_quota;
+            match self.course.conclude(self.lane, row, walked, wait, self.cancel).await? {
+                Some(again) => row = again,
+                None => break,
             }
-            if aftermath == Aftermath::StopStream {
-                let (stream, error) = (self.lane.stream(), error.report(self.lane.stream()));
-                self.lane.observer.observe(&Event::StreamStopped { stream, error });
-            }
-            self.needs_person |= matches!(error, WalkError::Tripped(_));
-            if aftermath != Aftermath::NextRow {
-                self.ended_by = Some(aftermath);
-            }
-            return Ok(());
         }
-    }
-
-    /// Waits until `resume_at`; `false` when a shutdown came first.
-    async fn sit_out(&self, resume_at: Timestamp) -> bool {
-        let left = resume_at.duration_since(self.lane.clock.now());
-        let left = Duration::try_from(left).unwrap_or_default();
-        self.lane.pause(left, self.cancel).await.is_ok()
+        if self.course.ended_by == Some(Aftermath::StopStream)
+            && let Some(error) = self.course.error.clone()
+        {
+            self.lane.observer.observe(&Event::StreamStopped { stream: self.lane.stream(), error });
+        }
+        Ok(())
     }
 
     async fn report(mut self) -> Result<PassReport, StoreError> {
@@ -267,40 +249,30 @@ impl Running<'_> {
         let mut owed = gaps(&rows);
         owed.extend(unfinished.filter(|row| !is_parked(row)).map(gap_of));
         let is_owed = rows.iter().any(LedgerRow::is_owed) || !owed.is_empty();
-        let has_progress = self.tally.pages > 0 || self.rows_done > 0;
-        let outcome = match self.ended_by {
-            Some(Aftermath::Park(_)) => StreamOutcome::WaitingQuota,
-            Some(Aftermath::EndPass) => StreamOutcome::Suspended,
-            Some(Aftermath::StopStream) => StreamOutcome::Stopped,
-            Some(Aftermath::LeaveRow | Aftermath::NextRow) if has_progress => StreamOutcome::Partial,
-            Some(Aftermath::LeaveRow | Aftermath::NextRow) => StreamOutcome::Failed,
-            None if !is_owed => StreamOutcome::CaughtUp,
-            None if has_progress => StreamOutcome::Partial,
-            None => StreamOutcome::Failed,
-        };
-        if outcome == StreamOutcome::Failed && self.ended_by.is_none() {
-            self.troubles.insert(Trouble::Unavailable);
+        let outcome = self.course.outcome(!is_owed);
+        if outcome == StreamOutcome::Failed && self.course.ended_by.is_none() {
+            self.course.troubles.insert(Trouble::Unavailable);
         }
         if !owed.is_empty() {
-            self.troubles.insert(Trouble::Gap);
+            self.course.leaves_something();
         }
-        if self.tally.entries.newly_quarantined > 0 {
-            self.troubles.insert(Trouble::NewlyQuarantined);
+        if self.course.tally.entries.newly_quarantined > 0 {
+            self.course.troubles.insert(Trouble::NewlyQuarantined);
         }
-        let resume_at = match self.ended_by {
-            Some(Aftermath::Park(resume_at)) => Some(resume_at),
-            _ => None,
-        };
+        let asked_to_wait_until = self.course.asked_to_wait_until;
+        let resume_at = self.course.resume_at().or(asked_to_wait_until);
         Ok(PassReport {
             outcome,
-            tally: self.tally,
+            tally: self.course.tally,
             gaps: owed,
             watermark: coverage(&rows).watermark,
-            error: self.error,
+            error: self.course.error,
             resume_at,
+            asked_to_wait_until,
             reached_back: self.reached_back,
-            needs_person: self.needs_person,
-            troubles: self.troubles,
+            listed: self.listed,
+            needs_person: self.course.needs_person,
+            troubles: self.course.troubles,
         })
     }
 }
@@ -317,6 +289,7 @@ impl PassReport {
         self.gaps.extend(backfill.gaps);
         self.error = backfill.error.or(self.error.take());
         self.resume_at = backfill.resume_at.or(self.resume_at);
+        self.asked_to_wait_until = backfill.asked_to_wait_until.or(self.asked_to_wait_until);
         self.needs_person |= backfill.needs_person;
         self.troubles.extend(backfill.troubles);
         if backfill.outcome != StreamOutcome::CaughtUp {

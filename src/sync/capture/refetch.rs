@@ -9,9 +9,12 @@ use super::absorb::Arrival;
 use super::error::WalkError;
 use super::lane::Lane;
 use super::tally::Tally;
+use super::unread;
 use crate::record::{Entry, Live, RecordNumber};
 use crate::sync::RequestNumber;
-use crate::sync::ports::{Answer, BadEntry, CallClass, FieldSet, PageFilter, PageQuery, SourceError, SourceErrorKind};
+use crate::sync::ports::{
+    Answer, BadEntry, CallClass, FieldSet, PageFilter, PageQuery, SourceError, SourceErrorKind, Traffic,
+};
 
 /// Numbers in one list: longer ones have been refused (sierra-api.md §2.2).
 const LIST: usize = 50;
@@ -121,6 +124,10 @@ impl Lane {
                 tally.traffic += traffic;
                 Ok(Ok(Vec::new()))
             }
+            Ok(Answer::Page(page)) if unread::has_any(&page.entries) => {
+                tally.traffic += page.traffic;
+                Ok(Err(without_numbers(page.traffic)))
+            }
             Ok(Answer::Page(page)) => {
                 tally.traffic += page.traffic;
                 let (sent, answered) = (page.sent, page.answered);
@@ -154,6 +161,20 @@ fn is_older(again: &Arrival, arrival: &Arrival) -> bool {
         _ => None,
     };
     matches!((stamp(again), stamp(arrival)), (Some(again), Some(first)) if again < first)
+}
+
+/// Which of a list cannot be read shows when they are asked for apart: to the caller it is a list that was refused.
+fn without_numbers(traffic: Traffic) -> SourceError {
+    SourceError {
+        kind: SourceErrorKind::Narrow,
+        message: "an entry came whose record number cannot be read".to_owned(),
+        endpoint: "list",
+        status_code: None,
+        code: None,
+        correlation_id: String::new(),
+        hint: "nothing to do: the records are asked for one by one".to_owned(),
+        traffic,
+    }
 }
 
 fn is_refusal(kind: SourceErrorKind) -> bool {

@@ -13,6 +13,7 @@ use super::absorb::{Arrival, Batch, Intake, NO_ROW};
 use super::error::WalkError;
 use super::lane::Lane;
 use super::tally::Tally;
+use super::unread;
 use crate::record::RecordNumber;
 use crate::sync::decide::Rules;
 use crate::sync::ports::{
@@ -68,6 +69,12 @@ impl Lane {
                 numbers
             };
             match self.ask(&by_list(stream, &numbers), cancel).await {
+                Ok(Answer::Page(page)) if numbers.len() > 1 && unread::has_any(&page.entries) => {
+                    // Which of them it is shows when they are asked for apart.
+                    tally.traffic += page.traffic;
+                    let (left, right) = list.split_at(list.len() / 2);
+                    lists.extend([right.to_vec(), left.to_vec()]);
+                }
                 Ok(Answer::Page(page)) => {
                     tally.traffic += page.traffic;
                     self.take_again(page, tally).await?;
@@ -111,7 +118,7 @@ impl Lane {
         let intake = Intake { source: Origin::Replay, rules, only_for: None, seen_before: BTreeMap::new() };
         let span = Span::Ids { from: last_id, to: Some(last_id), pinned: now };
         let mut nowhere = LedgerRow::opened(NO_ROW, self.stream(), Pass::Update, span, now);
-        match self.absorb(&intake, Batch { arrivals, last_id, captured: now }, &mut nowhere).await {
+        match self.absorb(&intake, Batch { arrivals, last_id, unread: Vec::new(), captured: now }, &mut nowhere).await {
             Ok(absorbed) => tally.entries += absorbed.entries,
             Err(WalkError::Store(error)) => return Err(error),
             // The stream has met too much that is bad: that is for its walks to tell.

@@ -4,16 +4,17 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::error::WalkError;
 use super::lane::Lane;
-use crate::record::Stream;
 use crate::sync::ledger::{compact, coverage, days, plan};
 use crate::sync::observer::Event;
 use crate::sync::ports::Slice;
-use crate::sync::{LedgerRow, Pass, RowState, Span, Store, StoreError};
+use crate::sync::report::summary::ErrorReport;
+use crate::sync::{LedgerRow, Pass, RowState, Store, StoreError};
 
 impl Lane {
     /// Closes a row whose walk came to its end: from now on its span is covered (WIN-1).
     pub(in crate::sync) async fn close_row(&self, row: LedgerRow) -> Result<(), StoreError> {
-        let (stream, pass, span) = (row.stream, row.pass, span_text(&row));
+        let (stream, pass, span) = (row.stream, row.pass, row.span_text());
+        let found_nothing = pass == Pass::Load && row.position.is_none();
         let closed = LedgerRow {
             state: RowState::Done,
             position: None,
@@ -30,6 +31,9 @@ impl Lane {
             })
             .await?;
         self.observer.observe(&Event::RowDone { stream, pass, span });
+        if found_nothing {
+            self.observer.observe(&Event::NothingToLoad { stream });
+        }
         if pass == Pass::RebuildDeletes {
             self.observer.observe(&Event::RebuildDone { stream });
         }
@@ -49,17 +53,11 @@ impl Lane {
             state: RowState::Failed,
             attempts,
             last_error: Some(report.message.clone()),
-            resume_at: now.checked_add(rest).ok(),
+            resume_at: now.checked_add(rest).ok().max(error.asked_to_wait_until()),
             touched: now,
             ..row
         };
-        let event = Event::RowFailed {
-            stream: failed.stream,
-            pass: failed.pass,
-            span: span_text(&failed),
-            attempts,
-            error: report,
-        };
+        let event = failed_event(&failed, report);
         self.store.call(move |store| write_row(store, failed)).await?;
         self.observer.observe(&event);
         Ok(())
@@ -76,6 +74,12 @@ impl Lane {
     }
 }
 
+/// What is told of a row that failed.
+pub(super) fn failed_event(row: &LedgerRow, error: ErrorReport) -> Event {
+    let LedgerRow { stream, pass, attempts, .. } = *row;
+    Event::RowFailed { stream, pass, span: row.span_text(), attempts, error }
+}
+
 /// Writes `row` and, in the same commit, what its neighbours make of it.
 fn write_row(store: &dyn Store, row: LedgerRow) -> Result<(), StoreError> {
     let stream = row.stream;
@@ -83,11 +87,19 @@ fn write_row(store: &dyn Store, row: LedgerRow) -> Result<(), StoreError> {
     rows.retain(|other| other.id != row.id);
     rows.push(row.clone());
     let (grown, mut removed) = match row.pass {
+        // A stretch of numbers that is read by now: nothing refers to it.
+        Pass::Update if row.window().is_none() && row.state == RowState::Done => (Vec::new(), vec![row.id]),
         Pass::Update => {
             let compaction = compact::compact(&rows);
             (compaction.rows, compaction.removed)
         }
         Pass::Deletes => (Vec::new(), days::superseded(&rows)),
+        // The last one of its kind says when the next is due.
+        Pass::LateSweep | Pass::Reconcile if row.state == RowState::Done => {
+            let is_older =
+                |other: &&LedgerRow| other.pass == row.pass && other.state == RowState::Done && other.id != row.id;
+            (Vec::new(), rows.iter().filter(is_older).map(|other| other.id).collect())
+        }
         // It is over and nothing refers to it, but for a sweep that was the first load: that stays as such.
         Pass::Rebuild | Pass::RebuildDeletes if row.state == RowState::Done => {
             let is_load = row.pass == Pass::Rebuild && !rows.iter().any(|other| other.pass == Pass::Load);
@@ -107,18 +119,4 @@ fn write_row(store: &dyn Store, row: LedgerRow) -> Result<(), StoreError> {
     let removed_rows = removed.into_iter().map(|id| (stream, id)).collect();
     store.commit(Slice { rows: written, removed_rows, ..Slice::default() })?;
     Ok(())
-}
-
-/// What a row covers, for people. Record numbers stay out of it: they may be patrons'.
-fn span_text(row: &LedgerRow) -> String {
-    match row.span {
-        Span::Time(window) => window.to_string(),
-        Span::Days { from, to } => format!("{from} to {to}"),
-        Span::Ids { from, to: Some(to), .. } if row.stream != Stream::Patrons => format!("{from} to {to}"),
-        Span::Ids { from, to: None, .. } if row.stream != Stream::Patrons && from.value() > 1 => {
-            format!("from {from} on")
-        }
-        Span::Ids { to: Some(_), .. } => "a range of records".into(),
-        Span::Ids { .. } => "all records".into(),
-    }
 }

@@ -46,7 +46,7 @@ pub(in crate::sync) enum Known {
 }
 
 /// From behind the first number up to and including the second; `None` is open.
-type Stretch = (Option<RecordNumber>, Option<RecordNumber>);
+pub(in crate::sync) type Stretch = (Option<RecordNumber>, Option<RecordNumber>);
 
 impl Lane {
     /// Asks by list for every record of `stretch` that the store knows alive and that is not among `arrivals`, and puts
@@ -98,7 +98,7 @@ impl Lane {
         let mut hasher = self.mapper.hasher();
         let mut sent_first = std::collections::BTreeMap::new();
         for arrival in first {
-            if let Ok(mapped) = self.mapper.map(arrival.entry, &mut hasher) {
+            if let Ok(mapped) = self.mapper.admit(arrival.entry, &mut hasher) {
                 intake.seen_before.insert(mapped.number, mapped.seen);
                 sent_first.insert(mapped.number, arrival.sent);
             }
@@ -134,7 +134,15 @@ impl Lane {
         Ok(older.collect())
     }
 
-    async fn known_between(&self, known: &Known, (after, through): Stretch) -> Result<Vec<RecordNumber>, StoreError> {
+    /// The records of a stretch that the store knows alive.
+    ///
+    /// # Errors
+    /// On any storage error.
+    pub(in crate::sync) async fn known_between(
+        &self,
+        known: &Known,
+        (after, through): Stretch,
+    ) -> Result<Vec<RecordNumber>, StoreError> {
         match known {
             Known::Held(numbers) => {
                 let start = numbers.partition_point(|number| after.is_some_and(|after| *number <= after));
@@ -184,7 +192,7 @@ pub(in crate::sync) fn number_of(arrival: &Arrival) -> Option<RecordNumber> {
 }
 
 /// Sorts by number; a bad entry without one stays behind the one it came after.
-pub(in crate::sync) fn put_in_order(arrivals: &mut Vec<Arrival>) {
+pub(super) fn put_in_order(arrivals: &mut Vec<Arrival>) {
     let mut last = RecordNumber::new(0);
     let mut keyed: Vec<(RecordNumber, Arrival)> = std::mem::take(arrivals)
         .into_iter()
@@ -205,8 +213,9 @@ fn is_at(locations: &[String], arrival: &Arrival) -> bool {
     }
     let names = |code: &String| names_location(locations, code);
     match &arrival.entry {
-        Ok(Entry::Live(Live::Bib(bib))) => bib.locations.iter().any(names),
-        Ok(Entry::Live(Live::Item(item))) => item.location.iter().any(names),
+        // What lacks the field is for the mapping to judge.
+        Ok(Entry::Live(Live::Bib(bib))) => bib.fields.get("locations").is_none() || bib.locations.iter().any(names),
+        Ok(Entry::Live(Live::Item(item))) => item.fields.get("location").is_none() || item.location.iter().any(names),
         Ok(Entry::Live(Live::Patron(_)) | Entry::Tombstone(_)) | Err(_) => true,
     }
 }

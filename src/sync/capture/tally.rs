@@ -1,5 +1,6 @@
 //! Counting what a pass did to a stream.
 
+use crate::marc::{Loss, LossKind, loss};
 use crate::sync::decide::Verdict;
 use crate::sync::ports::Traffic;
 
@@ -48,6 +49,8 @@ pub struct EntryTally {
     pub quarantined: u64,
     /// Those of the set aside that were not set aside for the same cause before.
     pub newly_quarantined: u64,
+    /// What the mapping to MARC repaired or left out of the emitted ones.
+    pub losses: LossTally,
 }
 
 impl EntryTally {
@@ -79,5 +82,48 @@ impl std::ops::AddAssign for EntryTally {
         self.deleted_unseen += other.deleted_unseen;
         self.quarantined += other.quarantined;
         self.newly_quarantined += other.newly_quarantined;
+        self.losses += other.losses;
+    }
+}
+
+/// Losses by kind.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct LossTally([u64; LossKind::ALL.len()]);
+
+impl LossTally {
+    /// Counts the losses of one record, those included that are only summed up.
+    pub fn count(&mut self, losses: &[Loss]) {
+        for (kind, more) in loss::counts(losses) {
+            for (count, _) in self.0.iter_mut().zip(LossKind::ALL).filter(|(_, slot)| *slot == kind) {
+                *count += more;
+            }
+        }
+    }
+
+    /// The kinds that occurred, with their counts.
+    pub fn iter(&self) -> impl Iterator<Item = (LossKind, u64)> {
+        LossKind::ALL.into_iter().zip(self.0).filter(|(_, count)| *count > 0)
+    }
+}
+
+impl std::ops::AddAssign for LossTally {
+    fn add_assign(&mut self, other: Self) {
+        self.0.iter_mut().zip(other.0).for_each(|(count, more)| *count += more);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn losses_are_counted_by_kind() {
+        let loss = |kind, detail: &str| Loss { kind, field: "245".to_owned(), detail: detail.to_owned() };
+        let further = loss(LossKind::FurtherLosses, "8 more: 7 tag-repaired, 1 field-empty");
+        let mut tally = LossTally::default();
+        tally.count(&[loss(LossKind::TagRepaired, ""), loss(LossKind::TagRepaired, ""), further]);
+        let mut sum = tally;
+        sum += tally;
+        assert_eq!(sum.iter().collect::<Vec<_>>(), [(LossKind::TagRepaired, 18), (LossKind::FieldEmpty, 2)]);
     }
 }

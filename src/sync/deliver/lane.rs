@@ -1,29 +1,28 @@
 //! One sink's lane: from its place in the outbox to its end, again and again.
 
-use std::sync::{Arc, Mutex as StdMutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex as StdMutex, PoisonError};
 use std::time::Duration;
 
-use rand::rngs::StdRng;
-use tokio::sync::{Mutex, watch};
+use tokio::sync::Mutex;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::health::{Health, Verdict};
-use super::refusals::Refusals;
+use super::courier::{Courier, Met};
+use super::ending::Ending;
+use super::health::Verdict;
+use super::standing::Standing;
 use crate::clock::SharedClock;
 use crate::failure::Disposition;
-use crate::record::Stream;
-use crate::sync::capture::fingerprint;
 use crate::sync::observer::{Event, SharedObserver};
-use crate::sync::ports::{Holding, QuarantineEntry, QuarantineState, Slice};
+use crate::sync::ports::Holding;
 use crate::sync::positions::Positions;
 use crate::sync::rebuild::Rebuild;
-use crate::sync::report::status::SinkState;
-use crate::sync::report::summary::ErrorReport;
+use crate::sync::report::status::Pause;
 use crate::sync::route::route;
 use crate::sync::settings::RouteSettings;
+use crate::sync::signal;
 use crate::sync::store_handle::StoreHandle;
-use crate::sync::{Change, Payload, Seq, Sink, SinkError, StoreError};
+use crate::sync::{Change, Seq, SinkError, StoreError};
 
 /// Changes read from the outbox at once, so many…
 const BATCH: usize = 500;
@@ -46,70 +45,13 @@ pub struct SinkLane {
     pub(in crate::sync) clock: SharedClock,
     pub(in crate::sync) observer: SharedObserver,
     /// Rings after each commit of capture.
-    pub(in crate::sync) bell: watch::Receiver<Seq>,
-    pub(in crate::sync) paused: watch::Sender<bool>,
+    pub(in crate::sync) bell: signal::Receiver<Seq>,
+    pub(in crate::sync) paused: signal::Sender<bool>,
+    /// Who paused it by command.
+    pub(in crate::sync) pause: StdMutex<Option<Pause>>,
     /// Held by whoever delivers: one run at a time.
     pub(in crate::sync) sink: Mutex<Courier>,
     pub(in crate::sync) standing: StdMutex<Standing>,
-}
-
-/// The sink itself with what its deliveries have taught.
-pub struct Courier {
-    pub(in crate::sync) sink: Box<dyn Sink>,
-    pub(in crate::sync) health: Health,
-    pub(in crate::sync) refusals: Refusals,
-    pub(in crate::sync) generator: StdRng,
-    pub(in crate::sync) met: Met,
-    /// When the sink last said how much it holds.
-    pub(in crate::sync) stock_taken: Option<Instant>,
-}
-
-/// How far a sink turned out to be when it was first asked, before anything was delivered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Met {
-    /// It has not answered yet.
-    Never,
-    /// It answered, and nobody has looked at that yet.
-    At(Option<Seq>),
-    /// It is known whether it was ahead of the store.
-    Judged,
-}
-
-impl Courier {
-    /// Asks the sink how far it is, unless that was done.
-    async fn meet(&mut self) -> Result<(), SinkError> {
-        if self.met == Met::Never {
-            self.met = Met::At(self.sink.highest_seq().await?);
-        }
-        Ok(())
-    }
-}
-
-/// How a sink fares, for reports.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Standing {
-    /// `None` while all is well.
-    pub trouble: Option<SinkState>,
-    /// The last failure, until a delivery succeeds.
-    pub error: Option<ErrorReport>,
-    /// Changes confirmed since the engine was opened.
-    pub delivered: u64,
-    /// Changes refused for good since the engine was opened.
-    pub refused: u64,
-}
-
-/// When a lane's run ends.
-#[derive(Debug, Clone)]
-pub struct Ending {
-    /// Whether it is asked for from the start, and not only by a shutdown. Once it is, a run ends when nothing waits and
-    /// capture has ended, or the sink is paused, detached, or does not take deliveries.
-    pub when_drained: bool,
-    /// Turns `true` when capture has ended.
-    pub captured: watch::Receiver<bool>,
-    /// The shutdown: what is captured is still delivered…
-    pub asked: CancellationToken,
-    /// …but not beyond this moment. The rest stays queued.
-    pub too_late: CancellationToken,
 }
 
 impl SinkLane {
@@ -128,7 +70,19 @@ impl SinkLane {
     /// Whether deliveries are held.
     #[must_use]
     pub fn is_paused(&self) -> bool {
-        *self.paused.borrow()
+        self.paused.get()
+    }
+
+    /// Who paused it by command, if somebody did.
+    #[must_use]
+    pub fn pause(&self) -> Option<Pause> {
+        self.pause.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Holds its deliveries, or lets them go on as far as the configuration does.
+    pub(in crate::sync) fn set_pause(&self, pause: Option<Pause>) {
+        self.paused.set(pause.is_some() || self.route.paused);
+        *self.pause.lock().unwrap_or_else(PoisonError::into_inner) = pause;
     }
 
     /// Asks the sink how far it is; begins a rebuild if it is ahead of the store. A sink that does not answer is asked
@@ -154,18 +108,14 @@ impl SinkLane {
     }
 
     /// Compares what the sink holds with what it held when it was last asked, and keeps the answer. A sink that lost
-    /// something loses its place.
+    /// something loses its place; one without a place may lose more, which is told as well.
     async fn take_stock(&self, courier: &mut Courier) -> Result<(), StoreError> {
-        if self.positions.confirmed(self.name()).await.is_none() {
-            courier.stock_taken = None;
-            return Ok(());
-        }
         let before = self.positions.stock(self.name()).await;
         // A sink that does not answer now is asked again: what its deliveries run into is told there.
         let Ok(holding) = courier.sink.holding(before.as_ref()).await else { return Ok(()) };
         courier.stock_taken = Some(Instant::now());
         match holding {
-            Holding { missing: Some(missing), .. } => self.positions.lose(self.name(), &missing).await,
+            Holding { missing: Some(missing), held } => self.positions.lose(self.name(), &missing, held).await,
             Holding { held: Some(held), .. } => self.positions.take_stock(self.name(), held).await,
             Holding { held: None, .. } => Ok(()),
         }
@@ -178,16 +128,17 @@ impl SinkLane {
     pub async fn run(&self, ending: Ending) -> Result<(), StoreError> {
         let mut courier = self.sink.lock().await;
         self.take_stock(&mut courier).await?;
-        // What the first delivery brings is counted at once: whoever is killed a moment later has begun to count.
+        // What the first delivery after a rest brings is counted at once: whoever is killed a moment later has begun to
+        // count.
         courier.stock_taken = None;
         let mut bell = self.bell.clone();
         let mut paused = self.paused.subscribe();
         let mut is_settled = false;
         while !ending.too_late.is_cancelled() {
             // Wake-ups are armed before work is looked for, so that none is missed in between.
-            bell.mark_unchanged();
+            let _rung_so_far = bell.see();
             let (is_wanted, is_last_look) = (ending.is_wanted(), ending.has_capture_ended());
-            if *paused.borrow_and_update() {
+            if paused.see() {
                 if is_wanted {
                     break;
                 }
@@ -195,6 +146,9 @@ impl SinkLane {
                 continue;
             }
             let Some(confirmed) = self.positions.confirmed(self.name()).await else {
+                if courier.stock_taken.is_none_or(|taken| taken.elapsed() >= STOCK_EVERY) {
+                    self.take_stock(&mut courier).await?;
+                }
                 if is_wanted && is_last_look {
                     break;
                 }
@@ -223,6 +177,7 @@ impl SinkLane {
             if !is_settled {
                 self.settle(&mut courier).await?;
                 self.take_stock(&mut courier).await?;
+                courier.stock_taken = None;
                 is_settled = true;
                 // It may have lost its place with that.
                 continue;
@@ -259,10 +214,11 @@ impl SinkLane {
         let through = if stopped { through } else { Some(last) };
         self.judge(courier).await?;
         if let Some(through) = through {
-            self.positions.confirm(self.name(), through).await?;
+            // Counted before it is confirmed: who dies in between and then loses what was brought has counted it.
             if courier.stock_taken.is_none_or(|taken| taken.elapsed() >= STOCK_EVERY) {
                 self.take_stock(courier).await?;
             }
+            self.positions.confirm(self.name(), through).await?;
             if delivered > 0 {
                 self.stand().delivered += delivered;
                 let sink = self.name().to_owned();
@@ -371,29 +327,6 @@ impl SinkLane {
         }
     }
 
-    /// Puts a refused change into the quarantine. Only then may the place move past it (BR-116).
-    async fn set_aside(&self, change: &Change, error: &SinkError) -> Result<(), StoreError> {
-        let now = self.clock.now();
-        let reason = format!("{}: {}", self.name(), error.message);
-        let entry = QuarantineEntry {
-            stream: change.stream,
-            record: change.id.clone(),
-            fingerprint: fingerprint(&reason),
-            reason: reason.clone(),
-            attempts: 1,
-            last_status: None,
-            first_seen: now,
-            last_seen: now,
-            state: QuarantineState::Open,
-            sink: Some(self.name().to_owned()),
-            payload: payload_text(change),
-        };
-        self.store.call(move |store| store.commit(Slice { quarantined: vec![entry], ..Slice::default() })).await?;
-        self.stand().refused += 1;
-        self.observer.observe(&Event::ChangeRefused { sink: self.name().into(), seq: change.seq, reason });
-        Ok(())
-    }
-
     async fn settle(&self, courier: &mut Courier) -> Result<(), StoreError> {
         match courier.sink.settle().await {
             // Nothing waits and the sink is well: whatever was the matter is over.
@@ -402,92 +335,43 @@ impl SinkLane {
         }
     }
 
-    async fn recovers(&self, courier: &mut Courier) -> Result<(), StoreError> {
-        let was_open = courier.health.is_open();
-        courier.health.on_success();
-        self.stands(None).await?;
-        if was_open {
-            self.observer.observe(&Event::SinkUp { sink: self.name().into() });
-        }
-        Ok(())
-    }
-
-    async fn is_retried(&self, attempt: u32, error: &SinkError) -> Result<(), StoreError> {
-        let report = report(error);
-        self.stands(Some((SinkState::Retrying, report.clone()))).await?;
-        self.observer.observe(&Event::DeliveryRetried { sink: self.name().into(), attempt, error: report });
-        Ok(())
-    }
-
-    async fn goes_down(&self, courier: &mut Courier, error: &SinkError) -> Result<(), StoreError> {
-        courier.health.on_refusal();
-        self.is_down(error).await
-    }
-
-    async fn is_down(&self, error: &SinkError) -> Result<(), StoreError> {
-        let report = report(error);
-        self.stands(Some((SinkState::Open, report.clone()))).await?;
-        self.observer.observe(&Event::SinkDown { sink: self.name().into(), error: report });
-        Ok(())
-    }
-
-    /// Notes how the sink fares, here and for the next process.
-    async fn stands(&self, trouble: Option<(SinkState, ErrorReport)>) -> Result<(), StoreError> {
-        {
-            let mut standing = self.stand();
-            (standing.trouble, standing.error) = trouble.clone().unzip();
-        }
-        self.positions.troubled(self.name(), trouble).await
-    }
-
-    fn stand(&self) -> MutexGuard<'_, Standing> {
-        self.standing.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    async fn wait<T>(&self, signal: &mut watch::Receiver<T>, limit: Option<Duration>, cancel: &CancellationToken) {
+    async fn wait<T: Clone>(
+        &self,
+        signal: &mut signal::Receiver<T>,
+        limit: Option<Duration>,
+        cancel: &CancellationToken,
+    ) {
         let limit = limit.unwrap_or(Duration::MAX);
         self.timed_out(signal, limit, cancel).await;
     }
 
     /// Waits for `signal`, at most for `limit`; tells whether that passed.
-    async fn timed_out<T>(&self, signal: &mut watch::Receiver<T>, limit: Duration, cancel: &CancellationToken) -> bool {
+    async fn timed_out<T: Clone>(
+        &self,
+        signal: &mut signal::Receiver<T>,
+        limit: Duration,
+        cancel: &CancellationToken,
+    ) -> bool {
         tokio::select! {
             biased;
-            changed = signal.changed() => {
-                if changed.is_err() {
-                    // Nobody will ring any more: only the shutdown is left to wait for.
-                    cancel.cancelled().await;
-                }
-                false
-            }
+            () = signal.changed() => false,
             () = tokio::time::sleep(limit) => true,
             () = cancel.cancelled() => false,
         }
     }
 
-    async fn wait_for_either<T, U>(
+    async fn wait_for_either<T: Clone, U: Clone>(
         &self,
-        one: &mut watch::Receiver<T>,
-        other: &mut watch::Receiver<U>,
+        one: &mut signal::Receiver<T>,
+        other: &mut signal::Receiver<U>,
         cancel: &CancellationToken,
     ) {
         tokio::select! {
             biased;
-            _ = one.changed() => {}
-            _ = other.changed() => {}
+            () = one.changed() => {}
+            () = other.changed() => {}
             () = cancel.cancelled() => {}
         }
-    }
-}
-
-impl Ending {
-    /// Whether the run is to end once nothing waits.
-    fn is_wanted(&self) -> bool {
-        self.when_drained || self.asked.is_cancelled()
-    }
-
-    fn has_capture_ended(&self) -> bool {
-        *self.captured.borrow()
     }
 }
 
@@ -505,31 +389,4 @@ enum Handed {
     Taken,
     Refused(SinkError),
     Stopped,
-}
-
-/// The change's record as text, for the quarantine; none for patrons.
-fn payload_text(change: &Change) -> Option<String> {
-    match &change.payload {
-        _ if change.stream == Stream::Patrons => None,
-        Payload::Bib { record, .. } | Payload::Item { record, .. } => Some(record.get().to_owned()),
-        Payload::Patron(_) | Payload::Nothing => None,
-    }
-}
-
-/// A sink's error as people and programs see it.
-fn report(error: &SinkError) -> ErrorReport {
-    let kind = match error.disposition {
-        Disposition::RetryLater { .. } | Disposition::Reauthenticate => "unavailable",
-        Disposition::NarrowWindow | Disposition::Quarantine => "refused",
-        Disposition::Halt => "stopped",
-    };
-    ErrorReport {
-        kind: kind.into(),
-        message: format!("failed to {}", error.message),
-        endpoint: None,
-        status_code: None,
-        code: None,
-        correlation_id: None,
-        hint: Some(error.hint.clone()),
-    }
 }

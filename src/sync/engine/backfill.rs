@@ -6,7 +6,8 @@ use jiff::Timestamp;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::sync_once::{Stop, interrupted, without_time};
+use super::not_begun::{interrupted, without_time};
+use super::sync_once::Stop;
 use super::{Engine, EngineError};
 use crate::record::Stream;
 use crate::sync::StoreError;
@@ -14,6 +15,7 @@ use crate::sync::backfill::{Backfill, BackfillOrder, Plan, owed_loads};
 use crate::sync::capture::Lane;
 use crate::sync::capture::pass::PassReport;
 use crate::sync::report::PassSummary;
+use crate::sync::runs::{Run, RunKind};
 
 impl Engine {
     /// Runs a backfill and delivers until every sink is drained, or does not take deliveries. The same order goes on
@@ -53,6 +55,7 @@ impl Engine {
         order: &BackfillOrder,
         cancel: &CancellationToken,
     ) -> Result<BTreeMap<Stream, PassReport>, StoreError> {
+        let began = self.clock.now();
         let report = match self.sierra_time(&[order.stream], order.wait_for_quota, cancel).await? {
             Some(Ok((time, traffic))) => {
                 let mut report = self.run_backfill(lane, order, time.now, cancel).await?;
@@ -62,6 +65,7 @@ impl Engine {
             Some(Err(error)) => without_time(lane, &error, error.traffic).await?,
             None => interrupted(lane).await?,
         };
+        self.runs.note(Run::of(order.stream, RunKind::Backfill, began, self.clock.now(), &report));
         Ok(BTreeMap::from([(order.stream, report)]))
     }
 
@@ -87,7 +91,10 @@ impl Engine {
                 if cancel.is_cancelled() || !report.may_go_on() {
                     break;
                 }
-                report.add(self.run_backfill(lane, &order, self.clock.now(), cancel).await?);
+                let began = self.clock.now();
+                let loaded = self.run_backfill(lane, &order, began, cancel).await?;
+                self.runs.note(Run::of(*stream, RunKind::Backfill, began, self.clock.now(), &loaded));
+                report.add(loaded);
             }
         }
         Ok(())

@@ -1,26 +1,33 @@
 //! The status document: everything at a glance, from the store and from what the engine remembers of its passes.
 
+mod sentence;
+mod under_way;
+
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Engine, StreamNote};
+use self::sentence::{Reload, Told, failed, overall};
+use super::{Engine, StreamNote, Supervisor};
 use crate::record::Stream;
-use crate::sync::deliver::lane::Standing;
-use crate::sync::ledger::coverage::{coverage, gaps};
+use crate::sync::deliver::standing::Standing;
+use crate::sync::ledger::coverage::{coverage, gap_of, gaps};
 use crate::sync::ledger::days::deleted_through;
-use crate::sync::ledger::own_rows;
+use crate::sync::ledger::is_own;
 use crate::sync::ports::OutboxUsage;
 use crate::sync::positions::SinkPlace;
-use crate::sync::rebuild;
+use crate::sync::rebuild::{self, Damage};
 use crate::sync::report::StatusReport;
 use crate::sync::report::status::{
-    BackfillStatus, BreakerState, BreakerStatus, Gap, OutboxStatus, OverallState, QuotaStatus, SinkState, SinkStatus,
-    StoreState, StoreStatus, StreamState, StreamStatus, TokenState, TokenStatus,
+    BreakerState, BreakerStatus, Gap, OutboxStatus, OverallState, QuotaState, QuotaStatus, SinkState, SinkStatus,
+    StoreState, StoreStatus, StreamState, StreamStatus, TokenStatus,
 };
 use crate::sync::report::summary::{ErrorReport, StreamOutcome};
-use crate::sync::{LedgerRow, StoreError};
+use crate::sync::schedule::Staleness;
+use crate::sync::timekeeper::LastPass;
+use crate::sync::{LedgerRow, Pass, RowState, StoreError};
 
 /// What the engine cannot know: the state of the connection to Sierra.
 pub trait Vitals: Send + Sync {
@@ -36,6 +43,9 @@ pub trait Vitals: Send + Sync {
     }
 }
 
+/// A stream of which Sierra lists no deletion for so long may be one that keeps none (BR-011, BR-049).
+const QUIET_FOR_LONG: SignedDuration = SignedDuration::from_hours(30 * 24);
+
 /// What the status needs from outside.
 pub struct StatusInputs<'a> {
     /// The connection to Sierra.
@@ -44,7 +54,7 @@ pub struct StatusInputs<'a> {
     pub version: &'a str,
     /// When the process started; `None` when no service runs.
     pub started: Option<Timestamp>,
-    /// From this lag on a stream is stale.
+    /// From this lag on, beyond what its schedule explains, a stream is stale.
     pub stale_after: Duration,
 }
 
@@ -57,17 +67,20 @@ impl Engine {
         let now = self.clock.now();
         let mut streams = BTreeMap::new();
         let mut quarantine = BTreeMap::new();
-        let mut rebuilding = Vec::new();
-        for stream in self.lanes.keys().copied() {
+        let (mut stuck, mut stale, mut empty, mut quiet) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let mut failing = Vec::new();
+        for (stream, lane) in &self.lanes {
+            let stream = *stream;
             let read = move |store: &dyn crate::sync::Store| {
-                Ok::<_, StoreError>((own_rows(store, stream)?, store.quarantine_count(stream)?))
+                let all = store.ledger(stream)?;
+                let rows: Vec<LedgerRow> = all.iter().filter(|row| is_own(row.pass)).cloned().collect();
+                let is_empty = coverage(&rows).loaded && store.remembered_after(stream, None, 1)?.is_empty();
+                Ok::<_, StoreError>((rows, all, store.quarantine_count(stream)?, is_empty))
             };
-            let (rows, quarantined) = self.store.call(read).await?;
-            if rebuild::is_under_way(&rows) {
-                rebuilding.push(stream.name());
-            }
+            let (rows, all, quarantined, is_empty) = self.store.call(read).await?;
             let last_success = self.timekeeper.last_success(stream).await;
-            let note = match (self.board.read(stream), self.timekeeper.last_pass(stream).await) {
+            let last_pass = self.timekeeper.last_pass(stream).await;
+            let note = match (self.board.read(stream), last_pass.clone()) {
                 (note @ StreamNote { outcome: Some(_), .. }, _) | (note, None) => note,
                 // A quota wait is told by the rows that wait, as long as they do.
                 (note, Some(last)) => StreamNote {
@@ -76,8 +89,46 @@ impl Engine {
                     ..note
                 },
             };
-            let mut status = stream_status(&rows, note, last_success, quarantined, now, inputs.stale_after);
-            status.backfill = self.backfill_status(stream, inputs.vitals, now).await?;
+            let is_failing = matches!(note.outcome, Some(StreamOutcome::Failed | StreamOutcome::Suspended));
+            let settings = &lane.settings;
+            let limit = Staleness::of(&settings.cadence, settings.settle, inputs.stale_after).limit(now);
+            let mut status = stream_status(&rows, note, last_success, quarantined, now, limit);
+            if is_empty && quarantined == 0 && status.gaps.is_empty() {
+                empty.push(stream.name());
+            }
+            status.silent_since = self.timekeeper.silent_since(stream).await;
+            let no_deletions = self.timekeeper.no_deletions_since(stream).await;
+            if let Some(since) = no_deletions.filter(|since| now.duration_since(*since) >= QUIET_FOR_LONG) {
+                quiet.push((stream.name(), since));
+            }
+            status.rebuilding = rebuild::is_under_way(&rows);
+            status.read_to = read_to(stream, &rows);
+            if let Some(sentence) = stuck_load(stream, &rows, &status, last_pass.as_ref(), inputs, now) {
+                // It is not under way, whatever the ledger says.
+                status.state = if status.state == StreamState::Loading { StreamState::Behind } else { status.state };
+                stuck.push(sentence);
+            }
+            // What became visible late may be missing as long as it was not swept.
+            let is_failed = |row: &&LedgerRow| row.pass == Pass::LateSweep && row.state == RowState::Failed;
+            status.gaps.extend(all.iter().filter(is_failed).map(gap_of));
+            status.backfill = self.backfill_status(stream, &all, inputs.vitals, now).await?;
+            status.reconcile = self.reconcile_status(stream, all, inputs.vitals, now).await?;
+            status.paused = self.paused(stream);
+            if status.paused.is_some() || inputs.started.is_some() {
+                // A pause or a stop cut it off, and a service goes on by itself: there is nothing to do about it.
+                status.last_error = status.last_error.filter(|error| error.kind != "interrupted");
+            }
+            if status.paused.is_some() {
+                // Whether it has become stale meanwhile is for the sentence on top.
+                if status.state == StreamState::Behind {
+                    stale.push(stream.name());
+                }
+                status.state = StreamState::Paused;
+            } else if let Some(error) =
+                status.last_error.as_ref().filter(|_| is_failing && status.state != StreamState::Loading)
+            {
+                failing.extend(failed(stream, error));
+            }
             streams.insert(stream.name().to_owned(), status);
             quarantine.insert(stream.name().to_owned(), quarantined);
         }
@@ -85,11 +136,13 @@ impl Engine {
         for (name, place) in self.positions.places().await? {
             reloads.extend(Reload::of(&name, &place));
             if let Some(lane) = self.sinks.get(&name) {
-                let status = sink_status(&name, &lane.route.streams, place, lane.standing(), lane.is_paused(), now);
+                let mut status = sink_status(&name, &lane.route.streams, place, lane.standing(), lane.is_paused(), now);
+                status.paused = lane.pause();
                 sinks.insert(name, status);
             }
         }
         let OutboxUsage { entries, bytes } = self.store.call(|store| store.outbox_usage()).await?;
+        let held = self.positions.held().await.map(|held| format!("{held}; {}", held.hint()));
         let mut report = StatusReport {
             schema: 1,
             version: inputs.version.to_owned(),
@@ -103,37 +156,30 @@ impl Engine {
             token: inputs.vitals.token(),
             sinks,
             quarantine,
-            outbox: OutboxStatus { entries, bytes },
-            store: StoreStatus { state: StoreState::Ok },
+            outbox: OutboxStatus { entries, bytes, max_bytes: self.positions.outbox_max_bytes() },
+            store: StoreStatus { state: StoreState::Ok, held },
+            restarted: self.supervisor.restarts(),
         };
-        (report.state, report.message) = overall(&report, &reloads, &rebuilding);
+        let damage = self.store.call(Damage::before).await?;
+        let told = Told {
+            stuck: &stuck,
+            reloads: &reloads,
+            stale: &stale,
+            empty: &empty,
+            quiet: &quiet,
+            failing: &failing,
+            damage: damage.as_ref(),
+        };
+        (report.state, report.message) = overall(&report, &told);
         Ok(report)
     }
 }
 
 impl Engine {
-    /// The backfill of `stream` that is under way or parked; of several the one that was worked on last.
-    async fn backfill_status(
-        &self,
-        stream: Stream,
-        vitals: &dyn Vitals,
-        now: Timestamp,
-    ) -> Result<Option<BackfillStatus>, StoreError> {
-        let Some(job) = self.book.latest(stream).await? else { return Ok(None) };
-        let rows = self.store.call(move |store| store.ledger(stream)).await?;
-        let progress = job.progress(&rows);
-        let seconds = progress.calls_left.and_then(|calls| vitals.seconds_for(calls));
-        let left = seconds.and_then(|seconds| SignedDuration::try_from_secs_f64(seconds).ok());
-        let eta = left.and_then(|left| job.resume_at.unwrap_or(now).max(now).checked_add(left).ok());
-        Ok(Some(BackfillStatus {
-            id: job.id,
-            done: progress.done,
-            total: progress.total,
-            percent: progress.percent(),
-            eta,
-            calls_left: progress.calls_left,
-            state: job.state.name().to_owned(),
-        }))
+    /// Who starts tasks of this process again that panic; for those, too, that are not the engine's own.
+    #[must_use]
+    pub fn supervisor(&self) -> Arc<Supervisor> {
+        Arc::clone(&self.supervisor)
     }
 }
 
@@ -148,8 +194,8 @@ fn stream_status(
     let covered = coverage(rows);
     let lag_seconds =
         covered.watermark.map(|watermark| u64::try_from(now.duration_since(watermark).as_secs()).unwrap_or(0));
-    let is_parked =
-        rows.iter().any(|row| row.is_owed() && row.attempts == 0 && row.resume_at.is_some_and(|at| at > now));
+    let limit = stale_after.as_secs();
+    let is_parked = rows.iter().any(|row| row.waits_for_quota(now));
     let state = match note.outcome {
         _ if note.needs_person => StreamState::Stopped,
         Some(StreamOutcome::Stopped) => StreamState::Stopped,
@@ -157,21 +203,75 @@ fn stream_status(
         Some(StreamOutcome::WaitingQuota) => StreamState::WaitingQuota,
         None if is_parked => StreamState::WaitingQuota,
         _ if !covered.loaded => StreamState::Loading,
-        _ if lag_seconds.is_none_or(|lag| lag > stale_after.as_secs()) => StreamState::Behind,
+        _ if lag_seconds.is_none_or(|lag| lag > limit) => StreamState::Behind,
         _ => StreamState::Ok,
     };
     StreamStatus {
         state,
         lag_seconds,
+        stale_after_seconds: limit,
         watermark: covered.watermark,
         deleted_through: deleted_through(rows),
         last_success,
+        silent_since: None,
         next_run: note.next_run,
         gaps: gaps(rows),
+        rebuilding: false,
+        read_to: None,
         backfill: None,
+        reconcile: None,
         last_error: note.error,
         quarantined,
+        paused: None,
     }
+}
+
+/// How far a sweep of the whole stream is that is under way. How much there is Sierra does not tell.
+fn read_to(stream: Stream, rows: &[LedgerRow]) -> Option<String> {
+    let is_whole = |row: &&LedgerRow| matches!(row.pass, Pass::Load | Pass::Rebuild) && row.is_owed();
+    let position = rows.iter().filter(is_whole).filter_map(|row| row.position).max()?;
+    (stream != Stream::Patrons).then(|| position.to_string())
+}
+
+/// What keeps the first load of `stream` from getting on, and what to do; `None` once it is done, while it does get on,
+/// and while it waits for quota or for a person.
+fn stuck_load(
+    stream: Stream,
+    rows: &[LedgerRow],
+    status: &StreamStatus,
+    last_pass: Option<&LastPass>,
+    inputs: &StatusInputs<'_>,
+    now: Timestamp,
+) -> Option<String> {
+    let may_be = matches!(status.state, StreamState::Loading | StreamState::Suspended);
+    if status.watermark.is_some() || !may_be || inputs.vitals.quota().state == QuotaState::WaitingQuota {
+        return None;
+    }
+    let under_way = rows.iter().filter(|row| row.is_owed() && row.state != RowState::Failed);
+    let got_on = under_way.map(|row| row.touched).max();
+    let has_failed = |last: &&LastPass| match last.outcome {
+        StreamOutcome::Failed | StreamOutcome::Partial | StreamOutcome::Suspended => {
+            // One that was interrupted says nothing of the next, nor does one that was followed by pages.
+            last.error.as_ref().is_none_or(|error| error.kind != "interrupted")
+                && got_on.is_none_or(|got_on| last.at.is_none_or(|at| at >= got_on))
+        }
+        StreamOutcome::CaughtUp | StreamOutcome::WaitingQuota | StreamOutcome::Stopped => false,
+    };
+    if let Some(failed) = last_pass.filter(has_failed) {
+        let error = failed.error.as_ref();
+        let why = error.map_or_else(String::new, |error| format!(": {}", error.message_under(stream.name())));
+        let hint = error.and_then(|error| error.hint.as_deref()).unwrap_or("run `sierra-sync check`");
+        return Some(format!("The first load of {stream} fails{why}; {hint}."));
+    }
+    let since = got_on.max(inputs.started)?;
+    let age = Duration::try_from(now.duration_since(since)).unwrap_or_default();
+    (age > inputs.stale_after).then(|| {
+        let hint = match inputs.started {
+            Some(_) => "run `sierra-sync check`, and see the log",
+            None => "`sierra-sync sync` goes on with it",
+        };
+        format!("The first load of {stream} has not got on since {}; {hint}.", since.strftime("%Y-%m-%dT%H:%M:%SZ"))
+    })
 }
 
 fn sink_status(
@@ -207,19 +307,7 @@ fn sink_status(
             .collect(),
         gaps: note.gaps,
         error: lost.or(standing.error).or(noted_error),
-    }
-}
-
-/// Why calls are halted, and what ends that.
-fn halted(breaker: &BreakerStatus) -> String {
-    let reason = breaker.reason.as_ref().map_or_else(String::new, |reason| format!(" ({reason})"));
-    match breaker.next_probe {
-        Some(next) => format!(
-            "Calls to Sierra are halted{reason} until a health check passes; the next is due at {}.",
-            next.strftime("%Y-%m-%dT%H:%M:%SZ")
-        ),
-        // Only a person can halt them without end.
-        None => format!("Calls to Sierra are halted{reason} until you run `sierra-sync breaker close --yes`."),
+        paused: None,
     }
 }
 
@@ -237,77 +325,4 @@ pub(super) fn needs_reload(name: &str, streams: &[Stream], gaps: &[Gap]) -> Erro
         correlation_id: None,
         hint: Some(format!("run {}", commands.join(", then "))),
     }
-}
-
-/// A sink that must be loaded.
-struct Reload {
-    sink: String,
-    streams: Vec<&'static str>,
-    /// Whether the next `sync` does it unasked: the sink has a place that its load can be relative to.
-    by_itself: bool,
-}
-
-impl Reload {
-    fn of(sink: &str, place: &SinkPlace) -> Option<Self> {
-        let streams = place.note.unloaded.iter().map(|stream| stream.name()).collect();
-        place.needs_reload().then(|| Self { sink: sink.to_owned(), streams, by_itself: place.position.attached })
-    }
-
-    fn sentence(&self) -> String {
-        let Self { sink, streams, by_itself } = self;
-        if *by_itself {
-            let streams = streams.join(", ");
-            return format!("Sink {sink} is still to be loaded with {streams}: `sierra-sync sync` does it.");
-        }
-        let commands: Vec<String> =
-            streams.iter().map(|stream| format!("`sierra-sync backfill {stream} --sink {sink} --force`")).collect();
-        format!("Sink {sink} must be loaded again: run {}.", commands.join(", then "))
-    }
-}
-
-/// The overall state and the sentence that explains it, the gravest matter first.
-fn overall(report: &StatusReport, reloads: &[Reload], rebuilding: &[&str]) -> (OverallState, String) {
-    let streams_in = |wanted: &dyn Fn(&StreamStatus) -> bool| {
-        let names = report.streams.iter().filter(|(_, stream)| wanted(stream)).map(|(name, _)| name.as_str());
-        Some(names.collect::<Vec<_>>().join(", ")).filter(|names| !names.is_empty())
-    };
-    if report.token.state == TokenState::Latched {
-        let hint = "Sierra refuses the credential: put a valid secret in place, or have the key enabled; a changed \
-                    address, key or secret is tried at once, the same one once an hour, or as soon as you run \
-                    `sierra-sync recover`.";
-        return (OverallState::Failing, hint.into());
-    }
-    if let Some(names) = streams_in(&|stream| stream.state == StreamState::Stopped) {
-        return (OverallState::Failing, format!("Stopped until you act: {names}; see last_error."));
-    }
-    if report.breaker.state != BreakerState::Closed {
-        return (OverallState::Degraded, halted(&report.breaker));
-    }
-    if let Some(endpoint) = report.breaker.suspended_endpoints.first() {
-        return (OverallState::Degraded, format!("The endpoint {endpoint} is suspended until it recovers."));
-    }
-    if let Some(reload) = reloads.first() {
-        return (OverallState::Degraded, reload.sentence());
-    }
-    if let Some(names) = streams_in(&|stream| !stream.gaps.is_empty()) {
-        return (OverallState::Degraded, format!("Windows are owed and will be tried again: {names}."));
-    }
-    if let Some(names) = streams_in(&|stream| stream.state == StreamState::Behind) {
-        return (OverallState::Degraded, format!("Behind: {names}."));
-    }
-    if let Some((name, _)) = report.sinks.iter().find(|(_, sink)| sink.state == SinkState::Open) {
-        return (OverallState::Degraded, format!("Sink {name} does not take deliveries; they wait in the queue."));
-    }
-    if !rebuilding.is_empty() {
-        let names = rebuilding.join(", ");
-        let why = "a sink held more than this state ever issued";
-        return (OverallState::Ok, format!("A rebuild is under way, since {why}; it ends by itself: {names}."));
-    }
-    if let Some(names) = streams_in(&|stream| stream.state == StreamState::Loading) {
-        return (OverallState::Ok, format!("The first load is under way: {names}."));
-    }
-    if let Some(names) = streams_in(&|stream| stream.state == StreamState::WaitingQuota) {
-        return (OverallState::Ok, format!("Waiting for quota: {names}."));
-    }
-    (OverallState::Ok, "All streams are fresh.".into())
 }

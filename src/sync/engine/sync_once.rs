@@ -5,29 +5,27 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::SignedDuration;
-use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::not_begun::{interrupted, still_asked_to_wait, without_time};
 use super::status::needs_reload;
 use super::{Board, Engine};
 use crate::record::Stream;
+use crate::sync::StoreError;
 use crate::sync::capture::Lane;
-use crate::sync::capture::error::{WalkError, source_report, source_trouble};
 use crate::sync::capture::pass::{Owed, PassOrder, PassReport};
-use crate::sync::capture::tally::Tally;
 use crate::sync::clock_guard::SierraTime;
 use crate::sync::deliver::Ending;
-use crate::sync::deliver::lane::Standing;
+use crate::sync::deliver::standing::Standing;
 use crate::sync::exit::{Trouble, exit_code};
-use crate::sync::ledger::coverage::{coverage, gaps};
-use crate::sync::ledger::own_rows;
 use crate::sync::ports::{SourceError, SourceErrorKind, Traffic};
 use crate::sync::report::status::SinkState;
-use crate::sync::report::summary::{ErrorReport, PassSummary, SinkSummary, StreamOutcome, StreamSummary};
+use crate::sync::report::summary::{PassSummary, SinkSummary, StreamOutcome, StreamSummary};
+use crate::sync::runs::{Run, RunKind};
+use crate::sync::signal;
 use crate::sync::timekeeper::{TimeError, Timekeeper};
-use crate::sync::{LedgerRow, StoreError};
 
 /// After a shutdown was asked for, what is captured is still delivered for so long: a page in flight has its moment
 /// first, and all of it is over within five seconds.
@@ -61,6 +59,7 @@ impl Engine {
         self.beside_deliveries(&stop, async {
             let mut reports = self.capture(options, &stop.asked).await?;
             self.load_sinks(&mut reports, options.wait_for_quota, &stop.asked).await?;
+            self.sweep(&mut reports, options.wait_for_quota, &stop.asked).await?;
             Ok(reports)
         })
         .await
@@ -76,7 +75,7 @@ impl Engine {
         let before = self.standings();
         let whole_before = self.whole().await?;
         self.positions.expire().await?;
-        let (captured, capture_ended) = watch::channel(false);
+        let (captured, capture_ended) = signal::channel(false);
         let mut deliveries = JoinSet::new();
         for lane in self.sinks.values().map(Arc::clone) {
             let ending = stop.ending(true, &capture_ended);
@@ -86,7 +85,7 @@ impl Engine {
         if reports.is_err() {
             stop.at_once();
         }
-        captured.send_replace(true);
+        captured.set(true);
         let delivered = joined(&mut deliveries, stop).await;
         let reports = reports?;
         delivered?;
@@ -99,11 +98,24 @@ impl Engine {
         options: &SyncOptions,
         cancel: &CancellationToken,
     ) -> Result<BTreeMap<Stream, PassReport>, StoreError> {
-        let wanted = |stream: &Stream| options.streams.is_empty() || options.streams.contains(stream);
-        let lanes: Vec<Arc<Lane>> =
+        // What a person paused waits for that person.
+        let wanted = |stream: &Stream| {
+            (options.streams.is_empty() || options.streams.contains(stream)) && self.paused(*stream).is_none()
+        };
+        let began = self.clock.now();
+        let mut lanes: Vec<Arc<Lane>> =
             self.lanes.iter().filter(|(stream, _)| wanted(stream)).map(|(_, lane)| Arc::clone(lane)).collect();
-        let streams: Vec<Stream> = lanes.iter().map(|lane| lane.stream()).collect();
         let mut reports = BTreeMap::new();
+        for lane in &lanes {
+            if let Some(report) = still_asked_to_wait(lane, &self.timekeeper, self.clock.now()).await? {
+                reports.insert(lane.stream(), report);
+            }
+        }
+        lanes.retain(|lane| !reports.contains_key(&lane.stream()));
+        if lanes.is_empty() {
+            return Ok(reports);
+        }
+        let streams: Vec<Stream> = lanes.iter().map(|lane| lane.stream()).collect();
         let (time, mut traffic) = match self.sierra_time(&streams, options.wait_for_quota, cancel).await? {
             Some(Ok(time)) => time,
             None => {
@@ -154,8 +166,31 @@ impl Engine {
         }
         match failed {
             Some(error) => Err(error),
-            None => self.post(&reports).await.map(|()| reports),
+            None => {
+                for (stream, report) in &reports {
+                    self.runs.note(Run::of(*stream, RunKind::Pass, began, self.clock.now(), report));
+                }
+                self.note_missed(&mut reports).await?;
+                self.post(&reports).await.map(|()| reports)
+            }
         }
+    }
+
+    /// What is captured while a sink has no place never waits for it: that is a gap, of this run as of the one in which
+    /// the sink lost its place.
+    async fn note_missed(&self, reports: &mut BTreeMap<Stream, PassReport>) -> Result<(), StoreError> {
+        let places = self.positions.places().await?;
+        let detached = places.iter().filter(|(_, place)| !place.position.attached);
+        let missing: BTreeSet<Stream> = detached
+            .filter_map(|(name, _)| self.sinks.get(name))
+            .flat_map(|lane| lane.route.streams.iter().copied())
+            .collect();
+        for (stream, report) in reports {
+            if missing.contains(stream) && report.tally.entries.changed + report.tally.entries.deleted > 0 {
+                report.troubles.insert(Trouble::Gap);
+            }
+        }
+        Ok(())
     }
 
     /// Asks for the time, sitting out quota waits if that is wanted; `None` when a shutdown came first.
@@ -173,9 +208,11 @@ impl Engine {
             match error.kind {
                 SourceErrorKind::WaitingQuota { resume_at } if wait_for_quota && !cancel.is_cancelled() => {
                     let left: SignedDuration = resume_at.duration_since(self.clock.now());
+                    let mut lifts = self.quota_lifts.subscribe();
                     tokio::select! {
                         biased;
                         () = tokio::time::sleep(left.try_into().unwrap_or_default()) => {}
+                        () = lifts.changed() => {}
                         () = cancel.cancelled() => return Ok(None),
                     }
                 }
@@ -254,7 +291,16 @@ impl Engine {
         let streams = streams.collect();
         let exit = exit_code(troubles);
         let elapsed_seconds = started.elapsed().as_secs_f64();
-        Ok(PassSummary { schema: 1, ok: exit == 0, exit, elapsed_seconds, streams, sinks })
+        Ok(PassSummary {
+            schema: 1,
+            ok: exit == 0,
+            exit,
+            elapsed_seconds,
+            streams,
+            sinks,
+            set_aside: None,
+            error: None,
+        })
     }
 }
 
@@ -267,7 +313,7 @@ pub(super) async fn run_pass(
 ) -> Result<PassReport, StoreError> {
     let report = lane.pass(order, cancel).await?;
     let succeeded = report.outcome == StreamOutcome::CaughtUp;
-    timekeeper.passed(lane.stream(), succeeded, report.reached_back).await?;
+    timekeeper.passed(lane.stream(), succeeded, report.reached_back, report.listed).await?;
     Ok(report)
 }
 
@@ -283,7 +329,7 @@ pub(super) async fn post(
         note.error = report.error.clone();
         note.needs_person = report.needs_person;
     });
-    timekeeper.ended(stream, report.outcome, report.error.clone()).await
+    timekeeper.ended(stream, report.outcome, report.error.clone(), report.asked_to_wait_until).await
 }
 
 /// Asks for the time; `None` when a shutdown did not leave an answer its moment.
@@ -337,7 +383,7 @@ impl Stop {
     }
 
     /// When the deliveries of one sink end.
-    pub(super) fn ending(&self, when_drained: bool, captured: &watch::Receiver<bool>) -> Ending {
+    pub(super) fn ending(&self, when_drained: bool, captured: &signal::Receiver<bool>) -> Ending {
         let (asked, too_late) = (self.asked.clone(), self.too_late.clone());
         Ending { when_drained, captured: captured.clone(), asked, too_late }
     }
@@ -353,46 +399,6 @@ pub(super) async fn joined(tasks: &mut JoinSet<Result<(), StoreError>>, stop: &S
         }
     }
     outcome
-}
-
-/// The report of a pass that could not begin, since Sierra gave no sign of life.
-pub(super) async fn without_time(lane: &Lane, error: &SourceError, traffic: Traffic) -> Result<PassReport, StoreError> {
-    let stream = lane.stream();
-    let rows = lane.store.call(move |store| own_rows(store, stream)).await?;
-    let outcome = match error.kind {
-        SourceErrorKind::Exhausted | SourceErrorKind::Narrow | SourceErrorKind::Permanent => StreamOutcome::Failed,
-        SourceErrorKind::WaitingQuota { .. } => StreamOutcome::WaitingQuota,
-        SourceErrorKind::CircuitOpen | SourceErrorKind::Suspended => StreamOutcome::Suspended,
-        SourceErrorKind::Credentials | SourceErrorKind::Stopped => StreamOutcome::Stopped,
-    };
-    let resume_at = match error.kind {
-        SourceErrorKind::WaitingQuota { resume_at } => Some(resume_at),
-        _ => None,
-    };
-    let trouble = source_trouble(error.kind).unwrap_or(Trouble::Unavailable);
-    let report = not_begun(&rows, outcome, source_report(error), trouble);
-    Ok(PassReport { tally: Tally { traffic, ..Tally::default() }, resume_at, ..report })
-}
-
-/// The report of a pass that could not begin, since a shutdown came first.
-pub(super) async fn interrupted(lane: &Lane) -> Result<PassReport, StoreError> {
-    let stream = lane.stream();
-    let rows = lane.store.call(move |store| store.ledger(stream)).await?;
-    Ok(not_begun(&rows, StreamOutcome::Failed, WalkError::Cancelled.report(stream), Trouble::Gap))
-}
-
-fn not_begun(rows: &[LedgerRow], outcome: StreamOutcome, error: ErrorReport, trouble: Trouble) -> PassReport {
-    PassReport {
-        outcome,
-        tally: Tally::default(),
-        gaps: gaps(rows),
-        watermark: coverage(rows).watermark,
-        error: Some(error),
-        resume_at: None,
-        reached_back: false,
-        needs_person: false,
-        troubles: [trouble].into(),
-    }
 }
 
 fn summarised(report: PassReport) -> StreamSummary {

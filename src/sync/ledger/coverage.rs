@@ -1,5 +1,7 @@
 //! What the ledger says is covered, and what is not: the watermark, holes and gaps of one stream.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use jiff::Timestamp;
 
 use super::{LedgerRow, Pass, RowState, Span};
@@ -34,8 +36,8 @@ pub fn coverage(rows: &[LedgerRow]) -> Coverage {
     };
     let windows = in_order(rows);
     let holes = holes_after(pin, &windows);
-    let counted =
-        windows.iter().filter(|(row, window)| !row.is_owed() || !is_read_again(pin, row.id, *window, &windows));
+    let again = among(&windows, pin);
+    let counted = windows.iter().filter(|(row, _)| !row.is_owed() || !again.contains(&row.id));
     let contiguous = counted.take_while(|(row, _)| row.state == RowState::Done).map(|(_, window)| window.end());
     let before_debts = contiguous.fold(pin, Timestamp::max);
     let before_holes = holes.first().map_or(before_debts, |hole| before_debts.min(hole.start()));
@@ -43,13 +45,11 @@ pub fn coverage(rows: &[LedgerRow]) -> Coverage {
     Coverage { pinned, loaded, watermark: loaded.then_some(before_holes), newest_end: Some(newest_end), holes }
 }
 
-/// Whether `row` is only read again: see [`coverage`].
-pub(super) fn is_only_read_again(row: &LedgerRow, rows: &[LedgerRow]) -> bool {
-    let pin = load_of(rows).and_then(pin_of);
-    match (pin, row.window()) {
-        (Some(pin), Some(window)) => is_read_again(pin, row.id, window, &in_order(rows)),
-        _ => false,
-    }
+/// The numbers of the rows that are only read again: their windows lie wholly in what was done before they were opened,
+/// as after a step of Sierra's clock. They are owed like any other, but what was captured before stays captured (CUR-1).
+/// Before the pin the load covers.
+pub(super) fn read_again(rows: &[LedgerRow]) -> BTreeSet<u64> {
+    load_of(rows).and_then(pin_of).map_or_else(BTreeSet::new, |pin| among(&in_order(rows), pin))
 }
 
 /// The first load: the sweep of a rebuild where nothing else was loaded.
@@ -65,16 +65,44 @@ fn pin_of(row: &LedgerRow) -> Option<Timestamp> {
     }
 }
 
-/// Whether a window lies wholly in what was done before it was opened: it is read again after a step of Sierra's clock.
-/// It is owed like any other, but what was captured before stays captured (CUR-1). Before `pin` the load covers.
-fn is_read_again(pin: Timestamp, id: u64, window: Window, windows: &[(&LedgerRow, Window)]) -> bool {
-    let done_before = windows.iter().filter(|(row, _)| row.state == RowState::Done && row.id < id);
-    let mut by_start: Vec<Window> = done_before.map(|(_, window)| *window).collect();
-    by_start.sort_unstable();
-    let covered = by_start.into_iter().fold(window.start().max(pin), |reached, done| {
-        if done.start() <= reached { reached.max(done.end()) } else { reached }
-    });
-    covered >= window.end()
+/// As [`read_again`]: each window is held against those with lower numbers, in one go through all of them.
+fn among(windows: &[(&LedgerRow, Window)], pin: Timestamp) -> BTreeSet<u64> {
+    let mut by_id: Vec<(&LedgerRow, Window)> = windows.to_vec();
+    by_id.sort_unstable_by_key(|(row, _)| row.id);
+    let (mut done, mut again) = (Stretches::default(), BTreeSet::new());
+    for (row, window) in by_id {
+        if done.reach(window.start().max(pin)) >= window.end() {
+            again.insert(row.id);
+        }
+        if row.state == RowState::Done {
+            done.add(window);
+        }
+    }
+    again
+}
+
+/// Stretches of time that neither touch nor overlap: start and end.
+#[derive(Debug, Default)]
+struct Stretches(BTreeMap<Timestamp, Timestamp>);
+
+impl Stretches {
+    /// Adds a window; whatever it touches becomes one stretch with it.
+    fn add(&mut self, window: Window) {
+        let (mut start, mut end) = (window.start(), window.end());
+        while let Some((first, last)) = self.0.range(..=end).next_back().map(|(first, last)| (*first, *last)) {
+            if last < start {
+                break;
+            }
+            self.0.remove(&first);
+            (start, end) = (start.min(first), end.max(last));
+        }
+        self.0.insert(start, end);
+    }
+
+    /// How far one comes from `from` without leaving them.
+    fn reach(&self, from: Timestamp) -> Timestamp {
+        self.0.range(..=from).next_back().map_or(from, |(_, end)| from.max(*end))
+    }
 }
 
 /// What no window covers between `pin` and the end of the last one.
@@ -208,6 +236,31 @@ pub(in crate::sync) mod tests {
         assert_eq!(coverage(&rows).watermark, Some(minute(60)), "its last minute was never done");
         let rows = [load(Done), row(2, -10, 60, Done), row(3, -75, 5, Failed), row(4, 50, 70, Done)];
         assert_eq!((coverage(&rows).watermark, gaps(&rows).len()), (Some(minute(70)), 1));
+    }
+
+    proptest::proptest! {
+        /// In one go through all rows the same is found as by looking at all the others for each.
+        #[test]
+        fn what_is_read_again_is_what_earlier_windows_cover(
+            windows in proptest::collection::vec((-20_i64..60, 1_i64..20, 0_u8..3), 0..14)
+        ) {
+            let mut rows = vec![load(Done)];
+            for (index, (start, length, state)) in windows.into_iter().enumerate() {
+                let state = [Done, Failed, Partial][usize::from(state)];
+                rows.push(row(index as u64 + 2, start, start + length, state));
+            }
+            let is_covered = |row: &LedgerRow| row.window().is_some_and(|window| {
+                let minutes = (window.start().as_second()..window.end().as_second()).step_by(60);
+                minutes.into_iter().all(|second| {
+                    let done = |other: &&LedgerRow| other.id < row.id && other.state == Done;
+                    let holds = |window: Window| (window.start().as_second()..window.end().as_second()).contains(&second);
+                    second < minute(0).as_second()
+                        || rows.iter().filter(done).filter_map(LedgerRow::window).any(holds)
+                })
+            });
+            let expected: BTreeSet<u64> = rows.iter().filter(|row| is_covered(row)).map(|row| row.id).collect();
+            proptest::prop_assert_eq!(read_again(&rows), expected);
+        }
     }
 
     #[test]

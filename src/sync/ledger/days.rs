@@ -28,6 +28,18 @@ pub fn to_take_over(rows: &[LedgerRow]) -> Option<&LedgerRow> {
         .min_by_key(|row| row.id)
 }
 
+/// The days that a pass reads which takes `row` over and would read `span` by itself: those of both. A person may have
+/// put the cursor further back than any pass reaches.
+#[must_use]
+pub fn joined(row: &LedgerRow, span: Span) -> Span {
+    match (row.span, span) {
+        (Span::Days { from: first, to: last }, Span::Days { from, to }) => {
+            Span::Days { from: first.min(from), to: last.max(to) }
+        }
+        _ => span,
+    }
+}
+
 /// Everything deleted before this moment is captured: the start of the last complete pass.
 #[must_use]
 pub fn deleted_through(rows: &[LedgerRow]) -> Option<Timestamp> {
@@ -56,7 +68,9 @@ fn last_complete(rows: &[LedgerRow]) -> Option<&LedgerRow> {
     complete(rows).max_by_key(|row| (row.opened, row.id))
 }
 
-fn local_day(at: Timestamp, zone: &TimeZone) -> Date {
+/// The day that `at` falls on in `zone`.
+#[must_use]
+pub fn local_day(at: Timestamp, zone: &TimeZone) -> Date {
     zone.to_datetime(at).date()
 }
 
@@ -108,6 +122,13 @@ mod tests {
             [moved, row(2, "2026-01-05T10:00:00Z", RowState::Failed), row(3, "2026-01-05T10:00:00Z", RowState::Done)];
         assert_eq!(to_take_over(&rows).map(|row| row.id), Some(2));
         assert_eq!(to_take_over(&rows[2..]), None);
+    }
+
+    #[test]
+    fn who_takes_a_row_over_reads_its_days_too() {
+        let days = |from: i8, to: i8| Span::Days { from: date(2026, 1, from), to: date(2026, 1, to) };
+        let rewound = LedgerRow { span: days(2, 9), ..row(2, "2026-01-08T10:00:00Z", RowState::Pending) };
+        assert_eq!(joined(&rewound, days(7, 10)), days(2, 10));
     }
 
     #[test]

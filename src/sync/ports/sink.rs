@@ -1,6 +1,6 @@
 //! Where changes go.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::ready;
 
 use futures_util::future::BoxFuture;
@@ -44,6 +44,9 @@ pub struct Held {
     /// Those of them that were taken away on purpose.
     #[serde(default)]
     pub taken: BTreeMap<Stream, u64>,
+    /// What it knows to be gone and has told, by names of its own: no news any more.
+    #[serde(default)]
+    pub gone: BTreeSet<String>,
 }
 
 impl Held {

@@ -169,6 +169,9 @@ pub struct Page {
     pub entries: Vec<Result<Entry, BadEntry>>,
     /// The greatest record number on the page, bad entries included.
     pub last_id: RecordNumber,
+    /// Whether the entries came in another order, or one of them twice. A full page of that kind may leave out numbers
+    /// before [`Page::last_id`].
+    pub was_out_of_order: bool,
     /// When the request was sent.
     pub sent: RequestNumber,
     /// When its answer was complete.
@@ -241,6 +244,11 @@ pub enum SourceErrorKind {
         /// When to go on.
         resume_at: Timestamp,
     },
+    /// Sierra is not well, and asks to be left alone for longer than a call may wait in place.
+    AskedToWait {
+        /// When to go on.
+        resume_at: Timestamp,
+    },
     /// The key's breaker is open: nothing was sent.
     CircuitOpen,
     /// This endpoint alone is suspended: nothing was sent.
@@ -262,7 +270,9 @@ impl Classify for SourceError {
             SourceErrorKind::Exhausted | SourceErrorKind::CircuitOpen | SourceErrorKind::Suspended => {
                 Disposition::RetryLater { not_before: None }
             }
-            SourceErrorKind::WaitingQuota { .. } => Disposition::RetryLater { not_before: None },
+            SourceErrorKind::WaitingQuota { .. } | SourceErrorKind::AskedToWait { .. } => {
+                Disposition::RetryLater { not_before: None }
+            }
             SourceErrorKind::Narrow => Disposition::NarrowWindow,
             SourceErrorKind::Credentials | SourceErrorKind::Stopped | SourceErrorKind::Permanent => Disposition::Halt,
         }

@@ -162,6 +162,15 @@ impl OutboxEntry {
     pub fn key(&self) -> String {
         format!("{}/{}/{}/{}/{}", self.stream, self.id, self.op, self.hash, self.seq)
     }
+
+    /// Whether `sink`, which is at `position`, is still to get it.
+    #[must_use]
+    pub fn is_awaited_by(&self, sink: &str, position: &SinkPosition) -> bool {
+        position.attached
+            && position.confirmed < self.seq
+            && position.streams.contains(&self.stream)
+            && self.only_for.as_ref().is_none_or(|only| only == sink)
+    }
 }
 
 /// How full the outbox is.
@@ -216,6 +225,7 @@ pub struct QuarantineEntry {
     /// The sink that refused it; `None` when capture set it aside.
     pub sink: Option<String>,
     /// The entry as JSON text. Never set for patrons: stores leave it out whatever they are given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub payload: Option<String>,
 }
 
@@ -296,11 +306,19 @@ pub enum Snapshot {
     Actions,
     /// Backfills that are under way or parked.
     Backfills,
+    /// What people were called for, and what they are still to be told.
+    Alerts,
+    /// Reconciliations that are under way or parked.
+    Reconciles,
+    /// Streams and sinks that people paused.
+    Pauses,
+    /// The damaged state in whose place this one was begun.
+    Damage,
 }
 
 impl Snapshot {
     /// Every name.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 13] = [
         Self::Breaker,
         Self::Quota,
         Self::Latch,
@@ -310,6 +328,10 @@ impl Snapshot {
         Self::Sinks,
         Self::Actions,
         Self::Backfills,
+        Self::Alerts,
+        Self::Reconciles,
+        Self::Pauses,
+        Self::Damage,
     ];
 
     /// The name under which it is stored. Never changed once released.
@@ -325,6 +347,10 @@ impl Snapshot {
             Self::Sinks => "sinks",
             Self::Actions => "actions",
             Self::Backfills => "backfills",
+            Self::Alerts => "alerts",
+            Self::Reconciles => "reconciles",
+            Self::Pauses => "pauses",
+            Self::Damage => "damage",
         }
     }
 }
@@ -356,6 +382,10 @@ pub enum StoreErrorKind {
     Corrupt,
     /// The disk failed or is full, or the store was closed by an earlier failure.
     Io,
+    /// Another process took the state over while this one had it open: what this one still writes is refused.
+    Superseded,
+    /// What was read is sound and sealed with a key that is not in the key file.
+    KeyMissing,
     /// No seq is left below 2⁵³: a clock or a sink raised the order beyond reason.
     Exhausted,
 }

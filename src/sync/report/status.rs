@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -41,6 +41,9 @@ pub struct StatusReport {
     pub outbox: OutboxStatus,
     /// The store.
     pub store: StoreStatus,
+    /// Tasks of this process that met a defect and were started again, by name; empty while none did.
+    #[serde(default)]
+    pub restarted: BTreeMap<String, TaskRestarts>,
 }
 
 /// Overall states.
@@ -62,6 +65,9 @@ pub struct StreamStatus {
     pub state: StreamState,
     /// Now minus watermark, in seconds; `None` before the first load is done.
     pub lag_seconds: Option<u64>,
+    /// A greater lag is stale: `alerts.stale_after`, and the lag that the stream's own schedule explains.
+    #[serde(default)]
+    pub stale_after_seconds: u64,
     /// Everything before this is captured.
     #[schemars(with = "Option<String>")]
     pub watermark: Option<Timestamp>,
@@ -71,17 +77,33 @@ pub struct StreamStatus {
     /// The last pass without failure.
     #[schemars(with = "Option<String>")]
     pub last_success: Option<Timestamp>,
+    /// Since when no window has brought a record, once that is unlikely at these hours of the week; `None` otherwise.
+    #[serde(default)]
+    #[schemars(with = "Option<String>")]
+    pub silent_since: Option<Timestamp>,
     /// The next pass, when a service runs.
     #[schemars(with = "Option<String>")]
     pub next_run: Option<Timestamp>,
     /// What is owed.
     pub gaps: Vec<Gap>,
+    /// Whether the stream is being rebuilt: read and delivered as a whole, since the state did not know what a sink held.
+    #[serde(default)]
+    pub rebuilding: bool,
+    /// While all of it is read, in a first load or a rebuild: the number of the last record that was. Never of patrons.
+    #[serde(default)]
+    pub read_to: Option<String>,
     /// A running backfill.
     pub backfill: Option<BackfillStatus>,
+    /// A reconciliation that is under way.
+    #[serde(default)]
+    pub reconcile: Option<ReconcileStatus>,
     /// The last failure.
     pub last_error: Option<ErrorReport>,
     /// Open quarantine entries.
     pub quarantined: u64,
+    /// Who paused it, and why; `None` while nobody has.
+    #[serde(default)]
+    pub paused: Option<Pause>,
 }
 
 /// Stream states.
@@ -100,6 +122,20 @@ pub enum StreamState {
     Suspended,
     /// Stopped until a person acts.
     Stopped,
+    /// Paused by a person.
+    Paused,
+}
+
+/// Something that a person paused by command.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Pause {
+    /// Since when.
+    #[schemars(with = "String", extend("format" = "date-time"))]
+    pub since: Timestamp,
+    /// Who, as far as it is known.
+    pub by: Option<String>,
+    /// Why.
+    pub reason: Option<String>,
 }
 
 /// A span that is owed.
@@ -132,6 +168,32 @@ pub struct BackfillStatus {
     /// Calls still to make, when known.
     pub calls_left: Option<u64>,
     /// `running`, `paused`, …
+    pub state: String,
+}
+
+/// A reconciliation's progress.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ReconcileStatus {
+    /// Whether whole records are compared.
+    pub deep: bool,
+    /// Whether what differs is put right.
+    pub repair: bool,
+    /// Records compared so far.
+    pub checked: u64,
+    /// Records in all, when known.
+    pub total: Option<u64>,
+    /// Percent done, when known.
+    pub percent: Option<f64>,
+    /// Records among them that differ.
+    pub drift: u64,
+    /// Records that are put right.
+    pub repaired: u64,
+    /// When it should end, when known.
+    #[schemars(with = "Option<String>")]
+    pub eta: Option<Timestamp>,
+    /// Calls still to make, when known.
+    pub calls_left: Option<u64>,
+    /// `running`, `waiting_quota`, or `parked`: then it goes on when it is due or ordered again.
     pub state: String,
 }
 
@@ -179,6 +241,9 @@ pub struct BreakerStatus {
     /// When the next health check is due.
     #[schemars(with = "Option<String>")]
     pub next_probe: Option<Timestamp>,
+    /// Whether a person holds it open: until `next_probe`, or without end.
+    #[serde(default)]
+    pub held: bool,
     /// Endpoints suspended on their own.
     pub suspended_endpoints: Vec<String>,
 }
@@ -240,6 +305,9 @@ pub struct SinkStatus {
     pub gaps: Vec<Gap>,
     /// The last failure.
     pub error: Option<ErrorReport>,
+    /// Who paused it by command, and why; `None` for a sink that the configuration pauses.
+    #[serde(default)]
+    pub paused: Option<Pause>,
 }
 
 /// Sink states.
@@ -252,7 +320,7 @@ pub enum SinkState {
     Retrying,
     /// Its breaker is open.
     Open,
-    /// Paused by a person.
+    /// Paused by a person or by the configuration.
     Paused,
     /// Lost its place; must be loaded again.
     NeedsReload,
@@ -265,6 +333,9 @@ pub struct OutboxStatus {
     pub entries: u64,
     /// Bytes.
     pub bytes: u64,
+    /// Bytes at which `when_full` of the sinks acts: `state.outbox_max_size`. 0 when not known.
+    #[serde(default)]
+    pub max_bytes: u64,
 }
 
 /// The store.
@@ -272,6 +343,9 @@ pub struct OutboxStatus {
 pub struct StoreStatus {
     /// `ok` or `failed`.
     pub state: StoreState,
+    /// Why nothing is captured for want of room, on the disk or in the queue, and what to do; `None` when there is.
+    #[serde(default)]
+    pub held: Option<String>,
 }
 
 /// Store states.
@@ -282,4 +356,41 @@ pub enum StoreState {
     Ok,
     /// Failed.
     Failed,
+}
+
+/// A task that was started again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct TaskRestarts {
+    /// How often, since the process started or took up another configuration.
+    pub times: u32,
+    /// When it was last.
+    #[schemars(with = "String", extend("format" = "date-time"))]
+    pub last: Timestamp,
+}
+
+impl StreamStatus {
+    /// Whether it is older than its schedule and the patience of people explain.
+    #[must_use]
+    pub fn is_stale(&self) -> bool {
+        self.lag_seconds.is_some_and(|lag| lag > self.stale_after_seconds)
+    }
+}
+
+impl BreakerStatus {
+    /// Whether a person holds it open at `now`: then only a person closes it before its time.
+    #[must_use]
+    pub fn is_held(&self, now: Timestamp) -> bool {
+        self.held && self.state != BreakerState::Closed && self.next_probe.is_none_or(|until| until > now)
+    }
+}
+
+impl TaskRestarts {
+    /// A task that was started again is told of for so long.
+    const TOLD_FOR: SignedDuration = SignedDuration::from_hours(1);
+
+    /// Whether it was so lately, before `now`, that somebody should know.
+    #[must_use]
+    pub fn is_recent(&self, now: Timestamp) -> bool {
+        now.duration_since(self.last) < Self::TOLD_FOR
+    }
 }

@@ -6,7 +6,8 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::status::Gap;
+use super::status::{Gap, SinkState};
+use crate::record::Stream;
 
 /// One pass over every stream and sink.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -21,8 +22,45 @@ pub struct PassSummary {
     pub elapsed_seconds: f64,
     /// By stream.
     pub streams: BTreeMap<String, StreamSummary>,
-    /// By sink.
+    /// By sink; nothing where nothing is known of them.
     pub sinks: BTreeMap<String, SinkSummary>,
+    /// Where the state was set aside because it was damaged, if this run did that: a rebuild followed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub set_aside: Option<String>,
+    /// Why there was no pass, or why it could not be brought to its end; null where there was one. What went wrong with
+    /// single streams and sinks stands with them.
+    pub error: Option<ErrorReport>,
+}
+
+impl PassSummary {
+    /// The summary of a pass that came to nothing. `streams` are those that were asked for, as far as that is known.
+    #[must_use]
+    pub fn failed(exit: u8, elapsed_seconds: f64, streams: &[Stream], error: ErrorReport) -> Self {
+        let failed = |stream: &Stream| (stream.name().to_owned(), StreamSummary::failed(error.clone()));
+        let streams = streams.iter().map(failed).collect();
+        Self {
+            schema: 1,
+            ok: false,
+            exit,
+            elapsed_seconds,
+            streams,
+            sinks: BTreeMap::new(),
+            set_aside: None,
+            error: Some(error),
+        }
+    }
+
+    /// Whether the pass did what it should: everything was read and delivered, though a record may have been set aside.
+    #[must_use]
+    pub fn did_its_work(&self) -> bool {
+        let is_whole = |stream: &StreamSummary| stream.state == StreamOutcome::CaughtUp && stream.gaps.is_empty();
+        let is_served = |sink: &SinkSummary| matches!(sink.state, SinkState::Ok | SinkState::Paused);
+        let only_set_aside = self.exit == 3
+            && self.error.is_none()
+            && self.streams.values().all(is_whole)
+            && self.sinks.values().all(is_served);
+        self.exit == 0 || only_set_aside
+    }
 }
 
 /// What a pass did to one stream. `fetched` = `changed` + `unchanged` + `stale` + `deleted` + `deleted_unseen` +
@@ -64,6 +102,30 @@ pub struct StreamSummary {
     pub error: Option<ErrorReport>,
 }
 
+impl StreamSummary {
+    /// Nothing is known but that nothing could be done.
+    fn failed(error: ErrorReport) -> Self {
+        Self {
+            state: StreamOutcome::Failed,
+            windows: 0,
+            pages: 0,
+            calls: 0,
+            retries: 0,
+            quota_wait_seconds: 0.0,
+            fetched: 0,
+            changed: 0,
+            unchanged: 0,
+            stale: 0,
+            deleted: 0,
+            deleted_unseen: 0,
+            quarantined: 0,
+            gaps: Vec::new(),
+            watermark: None,
+            error: Some(error),
+        }
+    }
+}
+
 /// How a stream ended a pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -92,12 +154,20 @@ pub struct SinkSummary {
     /// Changes the sink refused for good.
     pub quarantined: u64,
     /// How the sink stands.
-    pub state: super::status::SinkState,
+    pub state: SinkState,
     /// By stream: every change captured before this is confirmed.
     #[schemars(with = "BTreeMap<String, Option<String>>")]
     pub published: BTreeMap<String, Option<Timestamp>>,
     /// The last failure, as a sentence.
     pub error: Option<ErrorReport>,
+}
+
+impl ErrorReport {
+    /// The message for whoever reads it under `name`, which is not said twice.
+    #[must_use]
+    pub fn message_under(&self, name: &str) -> &str {
+        self.message.strip_prefix(name).and_then(|rest| rest.strip_prefix(": ")).unwrap_or(&self.message)
+    }
 }
 
 /// A failure as shown to people and programs; free of private values.
@@ -117,4 +187,38 @@ pub struct ErrorReport {
     pub correlation_id: Option<String>,
     /// What to do next.
     pub hint: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pass_did_its_work_unless_something_was_not_read_or_not_delivered() {
+        let error = ErrorReport {
+            kind: "unavailable".to_owned(),
+            message: "no answer".to_owned(),
+            endpoint: None,
+            status_code: None,
+            code: None,
+            correlation_id: None,
+            hint: None,
+        };
+        let failed = PassSummary::failed(3, 1.0, &[Stream::Bibs], error);
+        let of = |exit, state, owes: bool| {
+            let mut summary = PassSummary { exit, ok: exit == 0, error: None, ..failed.clone() };
+            let gap = Gap { from: "1".to_owned(), to: "2".to_owned(), attempts: 1, error: None };
+            for stream in summary.streams.values_mut() {
+                stream.state = state;
+                stream.gaps = owes.then(|| gap.clone()).into_iter().collect();
+            }
+            summary.did_its_work()
+        };
+        assert!(of(0, StreamOutcome::CaughtUp, false) && of(3, StreamOutcome::CaughtUp, false), "set aside");
+        assert!(!of(3, StreamOutcome::Partial, false) && !of(3, StreamOutcome::CaughtUp, true), "a gap");
+        for exit in [69, 74, 75, 77] {
+            assert!(!of(exit, StreamOutcome::CaughtUp, false), "{exit}");
+        }
+        assert!(!failed.did_its_work());
+    }
 }
