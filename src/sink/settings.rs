@@ -28,6 +28,12 @@ pub struct FileSettings {
 }
 
 impl FileSettings {
+    /// Whether something of ours is in the directory already. Nothing is made or opened to find out.
+    #[must_use]
+    pub fn is_begun(&self) -> bool {
+        self.path.join(super::file::MANIFEST).exists()
+    }
+
     /// Whether a file begun at `opened` is old enough at `now` to be finished. A clock that was set back makes nothing
     /// old.
     pub(in crate::sink) fn is_old(&self, opened: Timestamp, now: Timestamp) -> bool {

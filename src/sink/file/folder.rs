@@ -1,9 +1,6 @@
 //! The directory of a file sink: one lane a stream, the manifest, and the lock that keeps others out.
 
 use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions, TryLockError};
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
 
 use jiff::Timestamp;
 
@@ -11,15 +8,14 @@ use super::batch::{Batch, StreamBatch};
 use super::collection::Collection;
 use super::disk;
 use super::lines::Lines;
-use super::loss;
+use super::lock::Lock;
+use super::loss::{self, Loss};
 use super::manifest::Manifest;
 use crate::record::Stream;
 use crate::sink::error::SinkFault;
 use crate::sink::{FileFormat, FileSettings};
 use crate::sync::Seq;
 use crate::sync::ports::{Held, Holding};
-
-const LOCK: &str = ".lock";
 
 /// An open directory. Everything here blocks. After an error it is dropped and opened anew: opening repairs what a
 /// crash or a full disk left, so there is one way back and not two.
@@ -28,7 +24,7 @@ pub(super) struct Folder {
     lanes: BTreeMap<Stream, Lane>,
     manifest: Manifest,
     /// Held as long as the directory is open; the system lets go of it when the process ends, however it ends.
-    _lock: File,
+    _lock: Lock,
 }
 
 enum Lane {
@@ -41,7 +37,7 @@ impl Folder {
     pub(super) fn open(name: &str, settings: &FileSettings, now: Timestamp) -> Result<Self, SinkFault> {
         let root = &settings.path;
         disk::make_directory(root)?;
-        let lock = lock(root)?;
+        let lock = Lock::acquire(root)?;
         let format = format_name(settings.format);
         let mut manifest = Manifest::read(root)?.unwrap_or_else(|| Manifest::new(name, format));
         if manifest.format != format {
@@ -115,7 +111,7 @@ impl Folder {
         Ok(Holding { held: Some(held), missing })
     }
 
-    fn held(&self) -> Held {
+    fn held(&mut self) -> Held {
         let taken = self.manifest.taken().clone();
         let count = |stream: Stream| {
             let (besides, growing) = match self.lanes.get(&stream) {
@@ -131,7 +127,8 @@ impl Folder {
             (stream, listed + growing + taken.get(&stream).copied().unwrap_or(0))
         };
         let changes = Stream::ALL.into_iter().map(count).filter(|(_, changes)| *changes > 0).collect();
-        Held { changes, taken }
+        let gone = self.manifest.lost().iter().map(|loss| loss.path.clone()).collect();
+        Held { changes, taken, gone }
     }
 
     /// What is gone, as the end of a sentence. New changes may make up for lost ones in number, but not for lost files.
@@ -146,7 +143,8 @@ impl Folder {
             .iter()
             .map(|(stream, before, now)| format!("{} of {before} changes of {stream}", before - now))
             .collect();
-        let lost = self.manifest.lost().iter().filter(|loss| before.changes.contains_key(&loss.stream));
+        let is_news = |loss: &&Loss| before.changes.contains_key(&loss.stream) && !before.gone.contains(&loss.path);
+        let lost = self.manifest.lost().iter().filter(is_news);
         let lost: Vec<_> = lost.collect();
         let what = if counts.is_empty() { "changes".to_owned() } else { counts.join(" and ") };
         let place = self.settings.path.display();
@@ -215,16 +213,5 @@ fn format_name(format: FileFormat) -> &'static str {
     match format {
         FileFormat::Ndjson => "ndjson",
         FileFormat::Marcxml => "marcxml",
-    }
-}
-
-fn lock(root: &Path) -> Result<File, SinkFault> {
-    let path = root.join(LOCK);
-    let failed = |source| SinkFault::Io { action: "lock", path: path.clone(), source };
-    let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o640).open(&path).map_err(failed)?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(SinkFault::Held { path: root.to_owned() }),
-        Err(TryLockError::Error(source)) => Err(failed(source)),
     }
 }

@@ -13,7 +13,7 @@ use crate::sink::error::SinkFault;
 use crate::sync::Seq;
 
 const SCHEMA: u64 = 1;
-const NAME: &str = "manifest.json";
+pub(in crate::sink) const NAME: &str = "manifest.json";
 /// Added to a file's name it makes the name of the mark that a reader leaves when it takes the file away.
 const MARK: &str = "taken";
 

@@ -7,9 +7,11 @@ mod disk;
 mod folder;
 mod journal;
 mod lines;
+mod lock;
 mod loss;
 mod manifest;
 mod part;
 mod sink;
 
+pub(super) use manifest::NAME as MANIFEST;
 pub use sink::FileSink;
