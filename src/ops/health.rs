@@ -18,7 +18,7 @@ pub(super) async fn livez() -> &'static str {
 /// `GET /readyz`: 200 when the configuration is loaded and the store works, else 503. Sierra being down changes
 /// nothing here: a restart would not help.
 pub(super) async fn readyz(State(state): State<OpsState>) -> Response {
-    let report = state.status.status().await;
+    let report = state.recent.status().await;
     match report.store.state {
         StoreState::Ok => (StatusCode::OK, Json(json!({ "ready": true }))).into_response(),
         StoreState::Failed => {

@@ -20,6 +20,12 @@ pub enum AskError {
         /// The socket.
         path: PathBuf,
     },
+    /// Somebody is there and does not take the question: it may do so later.
+    #[error("the process at {} takes no question within five seconds", path.display())]
+    Stalled {
+        /// The socket.
+        path: PathBuf,
+    },
     /// The answer broke off.
     #[error("the process that holds the state ended before its answer did; ask again")]
     BrokenOff,
@@ -32,7 +38,7 @@ pub enum AskError {
 /// talk. Returns the exit code that the holder gives.
 ///
 /// # Errors
-/// When nobody answers, or the answer breaks off.
+/// When nobody answers, or takes the question in time, or the answer breaks off.
 pub async fn ask(
     state: &Path,
     socket: Option<&Path>,
@@ -48,9 +54,10 @@ pub async fn ask(
         let first = lines.next_line().await?;
         Ok::<_, std::io::Error>((first, lines, write))
     };
-    let Ok(Ok((Some(first), mut lines, _write))) = tokio::time::timeout(ACCEPTED_WITHIN, greeting).await else {
-        return Err(no_answer());
+    let Ok(greeted) = tokio::time::timeout(ACCEPTED_WITHIN, greeting).await else {
+        return Err(AskError::Stalled { path });
     };
+    let Ok((Some(first), mut lines, _write)) = greeted else { return Err(no_answer()) };
     if !matches!(serde_json::from_str(&first), Ok(Line::Accepted)) {
         return Err(no_answer());
     }

@@ -16,6 +16,8 @@ use super::{Desk, Line, MAX_QUESTION, Reply, place};
 
 /// A caller has this long to send its question.
 const QUESTION_WITHIN: Duration = Duration::from_secs(5);
+/// Answers under way have so long at the end: enough for whoever looks, too little for whoever follows a backfill.
+const ENDS_WITHIN: Duration = Duration::from_secs(1);
 /// Callers at once; the next one waits.
 const MAX_CALLERS: usize = 16;
 
@@ -49,8 +51,8 @@ impl ControlSocket {
         (self.path != place::usual(state)).then_some(self.path.as_path())
     }
 
-    /// Answers callers until `shutdown`; answers under way are then dropped.
-    pub async fn serve(self, desk: Arc<dyn Desk>, shutdown: CancellationToken) {
+    /// Answers callers until `shutdown`; answers under way then have a moment more before they are dropped.
+    pub async fn serve(&self, desk: Arc<dyn Desk>, shutdown: CancellationToken) {
         let mut callers = JoinSet::new();
         loop {
             let accepted = tokio::select! {
@@ -68,6 +70,8 @@ impl ControlSocket {
                 Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
             }
         }
+        let ending = async { while callers.join_next().await.is_some() {} };
+        drop(tokio::time::timeout(ENDS_WITHIN, ending).await);
         callers.shutdown().await;
     }
 }
