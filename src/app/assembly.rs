@@ -1,11 +1,14 @@
 //! The parts of a running engine, put together from a configuration.
 
 use std::future::ready;
+use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context;
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
+use tokio::time::Instant;
 
 use crate::clock::{SharedClock, SystemClock};
 use crate::config::{Config, SinkConfig};
@@ -22,8 +25,7 @@ use crate::sierra::{
 };
 use crate::sink;
 use crate::store::{self, DryRun, MemoryStore, SledStore, StateLock};
-use crate::sync::engine::{Engine, EngineParts, StatusInputs, Vitals};
-use crate::sync::meaning::Meanings;
+use crate::sync::engine::{Engine, EngineError, EngineParts, StatusInputs, Vitals};
 use crate::sync::observer::SharedObserver;
 use crate::sync::ports::Snapshot;
 use crate::sync::positions::Limits;
@@ -32,7 +34,11 @@ use crate::sync::report::status::{BreakerStatus, QuotaStatus, TokenStatus};
 use crate::sync::settings::RouteSettings;
 use crate::sync::{Change, Seq, Sink, SinkError, Source, Store, StoreError};
 
-use super::{chronicle::Chronicle, forecast};
+use super::{chronicle::Chronicle, cursor::CursorGround, damage, desk, forecast};
+
+/// A state that is held by somebody who answers nobody is asked for so long, and so often.
+const LOOKS_END_WITHIN: Duration = Duration::from_secs(2);
+const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(50);
 
 /// Everything that a command of the service works with.
 pub(super) struct Assembly {
@@ -44,7 +50,13 @@ pub(super) struct Assembly {
     pub(super) store: Arc<dyn Store>,
     /// The store on the disk, when there is one: it holds the lock of the state.
     held: Option<Arc<SledStore>>,
+    /// Where a damaged state was set aside when this was opened.
+    pub(super) set_aside: Option<String>,
     pub(super) quota: QuotaSettings,
+    /// The directory of the state.
+    pub(super) state: PathBuf,
+    /// What orders about cursors go by.
+    pub(super) ground: CursorGround,
     started: Timestamp,
     stale_after: std::time::Duration,
 }
@@ -63,6 +75,8 @@ pub(super) struct Wishes {
     pub(super) seed: RootSeed,
     /// What may be touched.
     pub(super) reach: Reach,
+    /// Whether a damaged state is set aside and a new one begun; else it is refused.
+    pub(super) begins_anew: bool,
 }
 
 /// What a command may touch.
@@ -87,6 +101,7 @@ impl Wishes {
             chronicle,
             seed: RootSeed::from_system(),
             reach: Reach::Everything,
+            begins_anew: false,
         }
     }
 }
@@ -98,7 +113,14 @@ impl Assembly {
     /// When another process holds the state, or a key or certificate cannot be read.
     pub(super) async fn open(config: &Config, wishes: Wishes) -> anyhow::Result<Self> {
         let clock: SharedClock = Arc::new(SystemClock);
-        let Opened { store, held, policy } = open_store(config, &clock, wishes.reach).await?;
+        let anew = wishes.begins_anew.then_some(&wishes.observer);
+        let opened = open_store(config, &clock, wishes.reach, anew).await?;
+        let held = opened.held.clone();
+        Self::over(config, wishes, opened, clock).await.inspect_err(|error| mark_if_damaged(held.as_deref(), error))
+    }
+
+    async fn over(config: &Config, wishes: Wishes, opened: Opened, clock: SharedClock) -> anyhow::Result<Self> {
+        let Opened { store, held, set_aside, policy } = opened;
         let store: Arc<dyn Store> = match wishes.reach {
             Reach::Everything => store,
             Reach::Pretend | Reach::Look => Arc::new(DryRun::over(store)),
@@ -115,7 +137,7 @@ impl Assembly {
                 Reach::Look => inert_sinks(config),
             },
             streams: config.streams.clone(),
-            meanings: meanings(config),
+            meanings: config.meanings(),
             policy,
             marc: config.marc,
             zone: config.sierra.local_zone.clone(),
@@ -128,9 +150,26 @@ impl Assembly {
             seed: wishes.seed,
             observer: wishes.observer,
         })
-        .await?;
+        .await
+        .map_err(|error| match error {
+            // Itself, so that whoever decides by kinds of failure finds it.
+            EngineError::Store(error) => anyhow::Error::new(error),
+            error => error.into(),
+        })?;
         let (quota, stale_after) = (config.quota, config.alerts.stale_after);
-        Ok(Self { engine, client, store, held, quota, started: clock.now(), stale_after })
+        let ground = CursorGround::of(config);
+        Ok(Self {
+            engine,
+            client,
+            store,
+            held,
+            set_aside,
+            quota,
+            ground,
+            state: config.store.path.clone(),
+            started: clock.now(),
+            stale_after,
+        })
     }
 
     /// The lock of the state, when this process holds one.
@@ -141,6 +180,11 @@ impl Assembly {
     /// The store on the disk, when there is one.
     pub(super) fn disk(&self) -> Option<Arc<SledStore>> {
         self.held.clone()
+    }
+
+    /// Takes note of what ended the engine: a damaged state is refused from now on, until a new one is begun.
+    pub(super) fn failed_with(&self, error: &anyhow::Error) {
+        mark_if_damaged(self.held.as_deref(), error);
     }
 
     /// The status of everything. `serving` is whether a service runs, rather than a command that ends.
@@ -157,11 +201,12 @@ impl Assembly {
         self.engine.status(&inputs).await
     }
 
-    /// Keeps breaker, quota and latch for the next process.
+    /// Keeps breaker, quota, latch and recent runs for the next process.
     ///
     /// # Errors
     /// On any storage error.
     pub(super) fn keep_vitals(&self) -> Result<(), StoreError> {
+        self.engine.keep_runs(self.store.as_ref())?;
         keep_vitals(&self.client, self.store.as_ref())
     }
 }
@@ -184,13 +229,6 @@ impl Vitals for Assembly {
     }
 }
 
-/// What the events of each stream mean: a hash of its settings, as hexadecimal digits.
-fn meanings(config: &Config) -> Meanings {
-    let hex = |bytes: [u8; 16]| bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-    let streams = config.streams.iter().map(|settings| settings.stream);
-    streams.map(|stream| (stream, hex(config.settings_hash(stream).bytes()))).collect()
-}
-
 /// Keeps breaker, quota and latch of `client` for the next process.
 ///
 /// # Errors
@@ -201,18 +239,61 @@ pub(super) fn keep_vitals(client: &SierraClient, store: &dyn Store) -> Result<()
     store.save_snapshot(Snapshot::Latch, &client.latch_snapshot())
 }
 
+/// The engine finds damage too: in what the store gives back as it was written.
+fn mark_if_damaged(store: Option<&SledStore>, error: &anyhow::Error) {
+    let cause = error.chain().find_map(|cause| cause.downcast_ref::<StoreError>());
+    if let (Some(store), Some(cause)) = (store, cause) {
+        store.mark_damaged(cause);
+    }
+}
+
 /// What is opened first.
 pub(super) struct Opened {
     /// The durable memory.
     pub(super) store: Arc<dyn Store>,
     /// The same, when it is on the disk.
     pub(super) held: Option<Arc<SledStore>>,
+    /// Where a damaged one was set aside for it.
+    pub(super) set_aside: Option<String>,
     /// What may leave about people.
     pub(super) policy: Arc<Policy>,
 }
 
-/// Opens the store and the keys beside it. Who only looks at a state that is not there yet makes none.
-pub(super) async fn open_store(config: &Config, clock: &SharedClock, reach: Reach) -> anyhow::Result<Opened> {
+/// Opens the store and the keys beside it. Who only looks at a state that is not there yet makes none. A damaged one is
+/// refused, unless a new one may be begun: whoever hears of that is given.
+///
+/// A command that only looks holds the state for a moment and answers nobody: its end is waited for.
+pub(super) async fn open_store(
+    config: &Config,
+    clock: &SharedClock,
+    reach: Reach,
+    begins_anew: Option<&SharedObserver>,
+) -> anyhow::Result<Opened> {
+    let began = Instant::now();
+    let mut has_told = false;
+    loop {
+        match try_open_store(config, clock, reach, begins_anew).await {
+            Err(error) if desk::is_held(&error) && began.elapsed() < LOOKS_END_WITHIN => {
+                if desk::is_answered(&config.store.path).await {
+                    return Err(error);
+                }
+                if !std::mem::replace(&mut has_told, true) {
+                    tracing::debug!(event = "state_held", "{error:#}; waits a moment for its end");
+                }
+                tokio::time::sleep(LOOK_AGAIN_AFTER).await;
+            }
+            opened => return opened,
+        }
+    }
+}
+
+async fn try_open_store(
+    config: &Config,
+    clock: &SharedClock,
+    reach: Reach,
+    begins_anew: Option<&SharedObserver>,
+) -> anyhow::Result<Opened> {
+    let begins_anew = begins_anew.cloned();
     let (settings, privacy, clock) = (config.store.clone(), config.privacy.clone(), Arc::clone(clock));
     let has_patrons = config.streams.iter().any(|settings| settings.stream == Stream::Patrons);
     let opening = tokio::task::spawn_blocking(move || {
@@ -222,18 +303,28 @@ pub(super) async fn open_store(config: &Config, clock: &SharedClock, reach: Reac
             Reach::Everything => Absent::Make,
             Reach::Pretend | Reach::Look => Absent::Forget,
         };
-        let keyring = Arc::new(Keyring::of(&privacy, &settings.path, absent).context(
-            "failed to read or make the privacy key; see that state.path is a directory that this user may write",
-        )?);
+        let keyring = Keyring::of(&privacy, &settings.path, absent).map_err(|error| {
+            let hint = error.hint().map_or_else(String::new, |hint| format!("; {hint}"));
+            anyhow::Error::new(error).context(format!("failed to set up the privacy key{hint}"))
+        })?;
+        let keyring = Arc::new(keyring);
         let policy = Policy::new(&privacy, Arc::clone(&keyring)).context("failed to set up [privacy]")?;
         let policy = Arc::new(policy);
         if !is_there && reach != Reach::Everything {
-            return Ok(Opened { store: Arc::new(MemoryStore::new(clock)), held: None, policy });
+            let store = Arc::new(MemoryStore::new(clock));
+            return Ok(Opened { store, held: None, set_aside: None, policy });
         }
-        let store = SledStore::open(&settings, keyring, clock)
-            .with_context(|| format!("failed to open the state in {}", settings.path.display()))?;
+        let opened = match (reach, begins_anew) {
+            (Reach::Everything, Some(observer)) => damage::open_or_begin_anew(&settings, &keyring, &clock, &observer),
+            (Reach::Everything, None) => SledStore::open(&settings, keyring, clock).map(|store| (store, None)),
+            (Reach::Pretend | Reach::Look, _) => {
+                SledStore::open_to_look(&settings, keyring, clock).map(|store| (store, None))
+            }
+        };
+        let (store, set_aside) =
+            opened.with_context(|| format!("failed to open the state in {}", settings.path.display()))?;
         let store = Arc::new(store);
-        Ok(Opened { store: Arc::clone(&store) as Arc<dyn Store>, held: Some(store), policy })
+        Ok(Opened { store: Arc::clone(&store) as Arc<dyn Store>, held: Some(store), set_aside, policy })
     });
     opening.await.context("failed to open the state")?
 }

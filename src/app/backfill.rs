@@ -1,29 +1,34 @@
 //! `backfill`: records read once more, delivered until the sinks are drained.
 
+use std::convert::Infallible;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
 use super::assembly::{Assembly, Reach, Wishes};
 use super::chronicle::Chronicle;
-use super::desk::{OpenDesk, Question, ask_the_holder};
+use super::desk::{OpenDesk, Question, document_of_holder};
 use super::forecast::{self, Forecast, SECONDS_PER_CALL};
-use super::pass::{asked_to_stop, close};
+use super::pass::{CutShort, Interrupts, close};
 use crate::cli::exit::{Declined, Exit, Refused};
 use crate::config::Config;
-use crate::ops::control::Line;
 use crate::record::{RecordNumber, Stream};
 use crate::resilience::quota::Patience;
 use crate::resilience::settings::QuotaSettings;
 use crate::sierra::SierraClient;
 use crate::sync::Pass;
-use crate::sync::backfill::{BackfillOrder, Cut, Numbers, Progress, Selection, Via};
+use crate::sync::backfill::{BackfillOrder, Cut, JobState, Numbers, Progress, Selection, Via};
 use crate::sync::engine::EngineError;
 use crate::sync::observer::{Event, Observer};
 use crate::sync::report::PassSummary;
+use crate::sync::report::status::BackfillStatus;
+
+/// How often it is looked how far the process is that runs a backfill for this one.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 /// What a backfill would take, and how long.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -71,26 +76,53 @@ pub async fn backfill(config: Config, order: &BackfillOrder, shown: Option<Shown
     let wishes = Wishes { patience, observer: meter.clone(), ..usual };
     let assembly = match Assembly::open(&config, wishes).await {
         Ok(assembly) => Arc::new(assembly),
-        Err(held) => return asked_of_holder(&config, held, order, false).await,
+        Err(held) => {
+            let question = Question::Backfill(BackfillQuestion::of(order, false));
+            let asking = document_of_holder(&config, &question, held);
+            let Some(shown) = &meter.shown else { return Ok(asking.await?.0) };
+            return tokio::select! {
+                answered = asking => Ok(answered?.0),
+                never = follow_from_afar(&config, order.stream, shown) => match never {},
+            };
+        }
     };
     let desk = OpenDesk::open(&config, &assembly, false);
     // Set once, before anything is observed that needs it.
     drop(meter.client.set(Arc::clone(&assembly.client)));
-    let cancel = CancellationToken::new();
-    let stop = cancel.clone();
-    let listener = tokio::spawn(async move {
-        asked_to_stop().await;
-        stop.cancel();
-    });
-    let summary = assembly.engine.backfill(order, &cancel).await;
-    listener.abort();
-    let mut summary = summary.map_err(refused)?;
+    let interrupts = Interrupts::listen();
+    assembly.client.await_health_checks(interrupts.cancel.clone());
+    let summary = assembly.engine.backfill(order, &interrupts.cancel).await;
+    drop(interrupts);
+    let mut summary = summary.map_err(|error| match error {
+        EngineError::Store(error) => anyhow::Error::new(error).context(CutShort),
+        error => refused(error),
+    })?;
     close(&assembly, &mut summary).await;
     assembly.keep_vitals()?;
     if let Some(desk) = desk {
         desk.close().await;
     }
     Ok(summary)
+}
+
+/// Shows how far the backfill of `stream` is that another process runs, for ever. What that process does not tell is not
+/// shown.
+async fn follow_from_afar(config: &Config, stream: Stream, shown: &Shown) -> Infallible {
+    loop {
+        sleep(LOOK_AGAIN).await;
+        let Ok(report) = super::status(config).await else { continue };
+        let backfill = report.streams.get(stream.name()).and_then(|stream| stream.backfill.as_ref());
+        if let Some(view) = backfill.and_then(|backfill| seen_from_afar(backfill, report.now)) {
+            shown(view);
+        }
+    }
+}
+
+/// A backfill as its process tells of it; one that only waits to be gone on with is another's.
+fn seen_from_afar(backfill: &BackfillStatus, now: Timestamp) -> Option<BackfillView> {
+    let eta = backfill.eta.map(|eta| eta.duration_since(now).as_secs_f64().max(0.0));
+    let view = BackfillView { done: backfill.done, total: backfill.total, eta_seconds: eta };
+    (backfill.state == JobState::Running.name()).then_some(view)
 }
 
 /// Tells what a backfill would take. Asks Sierra nothing and changes nothing.
@@ -100,7 +132,10 @@ pub async fn backfill(config: Config, order: &BackfillOrder, shown: Option<Shown
 pub async fn plan_backfill(config: &Config, order: &BackfillOrder) -> anyhow::Result<Backfilled> {
     match Assembly::open(config, Wishes { reach: Reach::Look, ..Wishes::usual() }).await {
         Ok(assembly) => plan_of(&assembly, order).await,
-        Err(held) => asked_of_holder(config, held, order, true).await,
+        Err(held) => {
+            let question = Question::Backfill(BackfillQuestion::of(order, true));
+            Ok(document_of_holder(config, &question, held).await?.0)
+        }
     }
 }
 
@@ -183,33 +218,8 @@ impl BackfillQuestion {
     }
 }
 
-/// Asks the process that holds the state, if that is why it could not be opened.
-async fn asked_of_holder<T: serde::de::DeserializeOwned>(
-    config: &Config,
-    held: anyhow::Error,
-    order: &BackfillOrder,
-    plan: bool,
-) -> anyhow::Result<T> {
-    let question = Question::Backfill(BackfillQuestion::of(order, plan));
-    let mut answer = None;
-    let mut said = Vec::new();
-    let exit = ask_the_holder(config, &question, held, |line| {
-        match line {
-            Line::Data(data) => answer = Some(data),
-            Line::Talk(sentence) => said.push(sentence),
-            Line::Accepted | Line::Exit(_) => {}
-        }
-        Ok(())
-    })
-    .await?;
-    match answer {
-        Some(answer) => Ok(serde_json::from_str(&answer)?),
-        None => Err(Declined { sentence: said.join("\n"), exit }.into()),
-    }
-}
-
 /// What is not configured is a matter of the command line.
-fn refused(error: EngineError) -> anyhow::Error {
+pub(super) fn refused(error: EngineError) -> anyhow::Error {
     match error {
         EngineError::Store(error) => error.into(),
         error => Refused(error.to_string()).into(),
@@ -264,5 +274,27 @@ impl Meter {
             _ => None,
         };
         BackfillView { done: state.progress.done + state.read, total: state.progress.total, eta_seconds }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_another_process_runs_is_shown_and_what_it_left_is_not() {
+        let now: Timestamp = "2026-01-05T10:00:00Z".parse().expect("a timestamp");
+        let told = |state: &str| BackfillStatus {
+            id: "bibs-0a1b2c3d4e".to_owned(),
+            done: 120,
+            total: Some(480),
+            percent: Some(25.0),
+            eta: Some("2026-01-05T10:01:30Z".parse().expect("a timestamp")),
+            calls_left: Some(9),
+            state: state.to_owned(),
+        };
+        let view = BackfillView { done: 120, total: Some(480), eta_seconds: Some(90.0) };
+        assert_eq!(seen_from_afar(&told("running"), now), Some(view));
+        assert_eq!(seen_from_afar(&told("parked"), now), None);
     }
 }

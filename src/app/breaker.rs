@@ -1,5 +1,6 @@
 //! `breaker`: what a person says to the breaker of the API key: to the process that holds the state, or to the state.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,9 +9,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::clock::{Clock, SharedClock, SystemClock};
 use crate::config::Config;
-use crate::resilience::breaker::BreakerSnapshot;
+use crate::resilience::breaker::{BreakerSnapshot, OpenReason};
 use crate::resilience::line::Line;
-use crate::sierra::{shown_breaker, write_breaker_snapshot};
+use crate::sierra::{read_breaker_snapshot, shown_breaker, write_breaker_snapshot};
+use crate::store::BreakerHold;
 use crate::sync::ports::Snapshot;
 use crate::sync::report::status::BreakerStatus;
 use crate::sync::{Store, StoreError};
@@ -74,7 +76,7 @@ pub struct BreakerReport {
 /// When the process that holds the state does not answer, or on any storage error.
 pub async fn breaker(config: &Config, order: BreakerOrder, operator: &Operator) -> anyhow::Result<BreakerReport> {
     let clock: SharedClock = Arc::new(SystemClock);
-    let store = match assembly::open_store(config, &clock, Reach::Everything).await {
+    let store = match assembly::open_store(config, &clock, Reach::Everything, None).await {
         Ok(opened) => opened.store,
         Err(held) if desk::is_held(&held) => {
             return desk::hand_over(config, &Question::Breaker { order, operator: operator.clone() }, held).await;
@@ -92,7 +94,11 @@ pub async fn breaker(config: &Config, order: BreakerOrder, operator: &Operator) 
         }
         Ok(was_closed)
     };
-    Ok(carry_out(&line, store.as_ref(), at, order, operator, lift)?)
+    // A breaker that was closed and has had no health check yet is kept as closed, and taken up as one that is due.
+    let kept = store.snapshot(Snapshot::Breaker)?.and_then(|bytes| read_breaker_snapshot(&bytes));
+    let before = kept.unwrap_or_else(|| line.breaker().snapshot(at));
+    let place = Place { store: store.as_ref(), state: &config.store.path };
+    Ok(carry_out(&line, &before, &place, at, order, operator, lift)?)
 }
 
 /// Carries `order` out in the process that holds the state.
@@ -111,19 +117,28 @@ pub(super) fn by_the_holder(
         store.save_snapshot(Snapshot::Latch, &client.latch_snapshot())?;
         Ok(was_closed)
     };
-    carry_out(client.line(), store, SystemClock.now(), order, operator, lift)
+    let (line, at) = (client.line(), SystemClock.now());
+    let place = Place { store, state: &assembly.state };
+    carry_out(line, &line.breaker().snapshot(at), &place, at, order, operator, lift)
 }
 
-/// `lift` lifts the credential latch and returns whether it was closed.
+/// Where what a person says is kept.
+struct Place<'a> {
+    store: &'a dyn Store,
+    /// The directory of the state.
+    state: &'a Path,
+}
+
+/// `before` is how the breaker stood; `lift` lifts the credential latch and returns whether it was closed.
 fn carry_out(
     line: &Line,
-    store: &dyn Store,
+    before: &BreakerSnapshot,
+    &Place { store, state }: &Place<'_>,
     at: Timestamp,
     order: BreakerOrder,
     operator: &Operator,
     lift: impl FnOnce() -> Result<bool, StoreError>,
 ) -> Result<BreakerReport, StoreError> {
-    let before = line.breaker().snapshot(at);
     let mut latch_lifted = false;
     match order {
         BreakerOrder::Open { lasts } => {
@@ -136,11 +151,17 @@ fn carry_out(
         }
     }
     let after = line.breaker().snapshot(at);
+    let hold = hold_of(&after);
+    // Heard too early it keeps `check` from calling, heard too late it would not.
+    hold.as_ref().map_or(Ok(()), |hold| hold.keep(state))?;
     store.save_snapshot(Snapshot::Breaker, &write_breaker_snapshot(&after))?;
-    let changed = matches!(order, BreakerOrder::Open { .. }) || is_different(&before, &after) || latch_lifted;
+    if hold.is_none() {
+        BreakerHold::take_back(state)?;
+    }
+    let changed = matches!(order, BreakerOrder::Open { .. }) || is_different(before, &after) || latch_lifted;
     let until = after.outage.as_ref().filter(|outage| outage.held).and_then(|outage| outage.next_probe);
     let Operator { by, reason } = operator.clone();
-    let (action, outcome) = (order.name().to_owned(), outcome(&before, changed, latch_lifted));
+    let (action, outcome) = (order.name().to_owned(), outcome(before, changed, latch_lifted));
     let command = format!("breaker {action}");
     actions::note(store, Action { at, command, by: by.clone(), reason: reason.clone(), until, outcome })?;
     let breaker = shown_breaker(&after);
@@ -153,11 +174,21 @@ fn carry_out(
 /// When the process that holds the state does not answer, or on any storage error.
 pub async fn breaker_history(config: &Config) -> anyhow::Result<Vec<Action>> {
     let clock: SharedClock = Arc::new(SystemClock);
-    match assembly::open_store(config, &clock, Reach::Look).await {
+    match assembly::open_store(config, &clock, Reach::Look, None).await {
         Ok(opened) => Ok(actions::all(opened.store.as_ref())?),
         Err(held) if desk::is_held(&held) => desk::hand_over(config, &Question::BreakerHistory, held).await,
         Err(error) => Err(error),
     }
+}
+
+/// What a person said and still holds.
+fn hold_of(breaker: &BreakerSnapshot) -> Option<BreakerHold> {
+    let outage = breaker.outage.as_ref().filter(|outage| outage.held)?;
+    let (by, reason) = match &outage.reason {
+        OpenReason::Operator { by, reason } => (by.clone(), reason.clone()),
+        other => (None, other.to_string()),
+    };
+    Some(BreakerHold { by, reason, until: outage.next_probe })
 }
 
 /// Closed circuits that still come back from an outage are the same to a person as closed ones.

@@ -7,6 +7,7 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 use crate::resilience::breaker::{BreakerEvent, BreakerObserver, Scope};
 use crate::sync::Store;
 use crate::sync::observer::{Event, Observer};
+use crate::sync::sweep::ReconcileReport;
 use crate::telemetry::metric::{self, RecordResult};
 
 /// Logs each thing once, at the level at which somebody should hear of it, and counts records.
@@ -50,6 +51,9 @@ impl Observer for Chronicle {
                 ] {
                     metric::records(stream.name(), result, count);
                 }
+                for (kind, count) in entries.losses.iter() {
+                    metric::marc_losses(kind.name(), count);
+                }
             }
             Event::RowDone { stream, pass, span } => {
                 tracing::debug!(event = "window_done", %stream, ?pass, span, "window done");
@@ -67,6 +71,20 @@ impl Observer for Chronicle {
             Event::ClockStepped { step } => {
                 tracing::warn!(event = "clock_stepped", step = step.as_secs_f64(), "Sierra's clock was stepped");
             }
+            Event::DateMissing => {
+                tracing::warn!(
+                    event = "date_missing",
+                    "Sierra's answers have no Date that can be read: a run ends five minutes before this machine's time; \
+                     see that this machine's clock is right, and that no proxy takes the header away"
+                );
+            }
+            Event::NothingToLoad { stream } => {
+                tracing::warn!(
+                    event = "nothing_to_load", %stream,
+                    "the first load found no record at all: if there should be some, see that the API key has the role to \
+                     read them (`sierra-sync check`) and that sierra.base_url is that of your library"
+                );
+            }
             Event::DateNotBelieved { date } => {
                 tracing::error!(
                     event = "date_not_believed",
@@ -82,6 +100,15 @@ impl Observer for Chronicle {
                     seq = seq.value(),
                     "the sink holds changes that this state never issued: the state was restored from a backup, or is \
                      a new one; a rebuild makes every sink equal to Sierra again"
+                );
+            }
+            Event::StateSetAside { place, why } => {
+                tracing::error!(
+                    event = "state_set_aside",
+                    place,
+                    "the state was damaged ({why}): it was set aside in {place} with what could be read of it, a new one \
+                     was begun, and a rebuild makes every sink equal to Sierra again; once nobody needs it any more, \
+                     remove that directory, and see that the disk is well"
                 );
             }
             Event::RebuildBegun { streams } => {
@@ -146,7 +173,6 @@ impl Observer for Chronicle {
                 );
             }
             Event::TaskPanicked { task, restarts } => {
-                metric::task_restarted(task);
                 tracing::error!(
                     event = "task_restarted",
                     task,
@@ -166,6 +192,27 @@ impl Observer for Chronicle {
             Event::BackfillMoved { stream, id, progress } => {
                 tracing::debug!(event = "backfill_moved", %stream, id, done = progress.done, total = progress.total, "went on");
             }
+            Event::Reconciled { stream, found } => {
+                let ReconcileReport { checked, drift, missing, repaired, stopped } = found;
+                match stopped {
+                    Some(why) => tracing::error!(
+                        event = "reconcile_stopped", %stream, checked, drift, missing, repaired,
+                        "reconciliation concluded less than it might: {why}"
+                    ),
+                    None if drift + missing > 0 => tracing::warn!(
+                        event = "reconciled", %stream, checked, drift, missing, repaired,
+                        "{drift} records differed from what Sierra holds, {missing} are gone; {repaired} were put right"
+                    ),
+                    None => tracing::info!(event = "reconciled", %stream, checked, "all {checked} records agree"),
+                }
+            }
+            Event::LateFound { stream, count } => {
+                tracing::warn!(
+                    event = "late_found", %stream, count,
+                    "the late sweep found {count} records of {stream} that no window had shown: they became visible later \
+                     than streams.{stream}.settle and overlap allow for; raise these if it happens again and again"
+                );
+            }
             Event::NotFound { stream, count } => {
                 tracing::warn!(
                     event = "records_not_found", %stream, count,
@@ -177,6 +224,14 @@ impl Observer for Chronicle {
                     event = "meaning_changed", %stream,
                     "the settings that shape the events of {stream} changed (fields, locations, hash_ignore, [privacy], \
                      [marc]): all of {stream} is read and emitted again, beside what changes meanwhile"
+                );
+            }
+            Event::ChoiceChanged { sink } => {
+                tracing::warn!(
+                    event = "sink_choice_changed",
+                    sink,
+                    "the settings that choose the records of this sink changed (locations, suppressed): it is loaded again \
+                     with all of its streams, beside what changes meanwhile, and what it should not have is deleted there"
                 );
             }
             Event::SinkLoaded { sink, stream } => {
@@ -204,7 +259,7 @@ impl BreakerObserver for Chronicle {
             BreakerEvent::Escalated { open_for, .. } => {
                 tracing::error!(event = event.name(), scope, open_for = open_for.as_secs_f64(), "still open");
             }
-            BreakerEvent::Closed { .. } => tracing::info!(event = event.name(), scope, "health check passed"),
+            BreakerEvent::Closed { by, .. } => tracing::info!(event = event.name(), scope, "{by}"),
             BreakerEvent::Recovered { after, .. } => {
                 tracing::info!(event = event.name(), scope, after = after.as_secs_f64(), "recovered");
             }

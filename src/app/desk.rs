@@ -1,31 +1,49 @@
 //! Questions about the state, answered by whichever process holds it: this one if nobody else does, else the holder
 //! through its control socket.
 
+use std::convert::Infallible;
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context;
+use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
+use tokio::net::UnixStream;
 use tokio::sync::RwLock;
+use tokio::task::{JoinError, JoinHandle};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::cli::exit::Exit;
+use crate::cli::exit::{Declined, Exit};
 use crate::config::Config;
 use crate::ops::control::{AskError, ControlSocket, Desk, Line, Reply, ask as ask_holder};
 use crate::record::Stream;
 use crate::store::disk::Compacted;
 use crate::store::{self, Holder, StateLock};
-use crate::sync::StoreError;
 use crate::sync::ports::StoreErrorKind;
+use crate::sync::{Pausable, StoreError};
 
 use super::actions::{self, Operator};
 use super::assembly::{Assembly, Reach, Wishes};
 use super::backfill::BackfillQuestion;
 use super::breaker::{self, BreakerOrder};
+use super::cursor::CursorQuestion;
+use super::pausing::{self, PauseOrder};
 use super::quarantine::{self, QuarantineQuestion};
 use super::queue::{self, QueueQuestion};
+use super::reconcile::ReconcileQuestion;
 use super::recover;
+
+/// A service that reads its configuration again answers nobody for so long at most: it stops everything, within five
+/// seconds, and opens the state once more.
+pub(super) const BACK_WITHIN: Duration = Duration::from_secs(10);
+/// So often it is looked whether it does.
+const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(100);
+/// A state that was free at so many looks in a row is held by nobody any more.
+const ENDED_AFTER: u32 = 10;
 
 /// What can be asked. The names are spoken between processes, which may be of different versions.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -44,6 +62,22 @@ pub(super) enum Question {
         /// Who says so, and why.
         operator: Operator,
     },
+    /// A stream or a sink is held back or let go.
+    Pausing {
+        /// Which of both.
+        order: PauseOrder,
+        /// What.
+        what: Pausable,
+        /// Who says so, and why.
+        operator: Operator,
+    },
+    /// A pass as soon as one can be made: for services.
+    SyncNow {
+        /// Over these streams; none means all.
+        streams: Vec<Stream>,
+        /// Who says so, and why.
+        operator: Operator,
+    },
     /// What people did by command.
     BreakerHistory,
     /// Back to work after a stall.
@@ -55,8 +89,12 @@ pub(super) enum Question {
         /// Whether long waits for quota are sat out.
         wait: bool,
     },
+    /// Where streams stand, and where they are put.
+    Cursor(CursorQuestion),
     /// Records to be read once more. Whoever opens the state does that without asking.
     Backfill(BackfillQuestion),
+    /// A stream to be compared. Whoever opens the state does that without asking.
+    Reconcile(ReconcileQuestion),
 }
 
 impl Question {
@@ -66,7 +104,13 @@ impl Question {
             Self::Status | Self::BreakerHistory => Reach::Look,
             Self::Queue(question) => question.reach(),
             Self::Quarantine(question) => question.reach(),
-            Self::Breaker { .. } | Self::Recover { .. } | Self::Backfill(_) => Reach::Everything,
+            Self::Cursor(question) => question.reach(),
+            Self::Breaker { .. }
+            | Self::Pausing { .. }
+            | Self::SyncNow { .. }
+            | Self::Recover { .. }
+            | Self::Backfill(_)
+            | Self::Reconcile(_) => Reach::Everything,
         }
     }
 }
@@ -78,13 +122,20 @@ impl Question {
 pub(super) async fn ask(
     config: &Config,
     question: &Question,
-    hear: impl FnMut(Line) -> io::Result<()>,
+    mut hear: impl FnMut(Line) -> io::Result<()>,
 ) -> anyhow::Result<Exit> {
-    let held = match Assembly::open(config, Wishes { reach: question.reach(), ..Wishes::usual() }).await {
-        Ok(assembly) => return answer_here(&assembly, question, hear).await,
-        Err(error) => error,
-    };
-    ask_the_holder(config, question, held, hear).await
+    let began = Instant::now();
+    loop {
+        let held = match Assembly::open(config, Wishes { reach: question.reach(), ..Wishes::usual() }).await {
+            Ok(assembly) => return answer_here(&assembly, question, hear).await,
+            Err(error) => error,
+        };
+        match ask_the_holder(config, question, held, &mut hear).await {
+            // Its holder ended before it was asked: the state can be opened.
+            Err(error) if is_held(&error) && began.elapsed() < BACK_WITHIN => {}
+            answered => return answered,
+        }
+    }
 }
 
 /// Asks the process that holds the state, and reads the document that it answers with; what it says besides is logged.
@@ -131,12 +182,26 @@ pub(super) async fn ask_the_holder(
         return Err(held);
     }
     let state = &config.store.path;
-    let socket = Holder::of(state).and_then(|holder| holder.socket);
     let text = serde_json::to_string(question)?;
-    match ask_holder(state, socket.as_deref(), &text, &mut hear).await {
-        Ok(code) => Ok(Exit::of_code(code).unwrap_or(Exit::Unavailable)),
-        Err(AskError::NoAnswer { .. }) => Err(held),
-        Err(error) => Err(error).context("failed to ask the process that holds the state"),
+    let (began, mut looks_free, mut has_told) = (Instant::now(), 0, false);
+    loop {
+        let socket = Holder::of(state).and_then(|holder| holder.socket);
+        match ask_holder(state, socket.as_deref(), &text, &mut hear).await {
+            Ok(code) => return Ok(Exit::of_code(code).unwrap_or(Exit::Unavailable)),
+            // It was not asked yet, so that it may be asked again.
+            Err(AskError::NoAnswer { .. }) if began.elapsed() < BACK_WITHIN && looks_free < ENDED_AFTER => {
+                if !std::mem::replace(&mut has_told, true) {
+                    tracing::debug!(
+                        event = "holder_awaited",
+                        "{held:#}; it answers nobody, and is waited for a moment"
+                    );
+                }
+                looks_free = if StateLock::held_by(state).is_none() { looks_free + 1 } else { 0 };
+                tokio::time::sleep(LOOK_AGAIN_AFTER).await;
+            }
+            Err(AskError::NoAnswer { .. } | AskError::Stalled { .. }) => return Err(held),
+            Err(error) => return Err(error).context("failed to ask the process that holds the state"),
+        }
     }
 }
 
@@ -180,6 +245,38 @@ pub(super) fn is_held(error: &anyhow::Error) -> bool {
     matches!(kind, Some(StoreErrorKind::Held { .. }))
 }
 
+/// Whether the process that holds `state` answers others. Whoever holds it for longer than a moment does.
+pub(super) async fn is_answered(state: &Path) -> bool {
+    let socket = Holder::of(state).and_then(|holder| holder.socket).unwrap_or_else(|| state.join("control.sock"));
+    UnixStream::connect(socket).await.is_ok()
+}
+
+/// Asks the process that holds the state, if that is why it could not be opened, and reads the document that it answers
+/// with. Says with which exit code it did.
+///
+/// # Errors
+/// [`Declined`] in its own words when it answers with none; else as [`ask_the_holder`].
+pub(super) async fn document_of_holder<T: serde::de::DeserializeOwned>(
+    config: &Config,
+    question: &Question,
+    held: anyhow::Error,
+) -> anyhow::Result<(T, Exit)> {
+    let (mut document, mut said) = (None, Vec::new());
+    let exit = ask_the_holder(config, question, held, |line| {
+        match line {
+            Line::Data(text) => document = Some(text),
+            Line::Talk(sentence) => said.push(sentence),
+            Line::Accepted | Line::Exit(_) => {}
+        }
+        Ok(())
+    })
+    .await?;
+    match document {
+        Some(document) => Ok((serde_json::from_str(&document)?, exit)),
+        None => Err(Declined { sentence: said.join("\n"), exit }.into()),
+    }
+}
+
 async fn answer_here(
     assembly: &Assembly,
     question: &Question,
@@ -207,7 +304,12 @@ async fn answer_here(
 }
 
 /// The answer itself. `serving` is whether a service runs, rather than a command that ends.
-async fn answer(assembly: &Assembly, serving: bool, question: &Question, reply: &Reply) -> anyhow::Result<Exit> {
+pub(super) async fn answer(
+    assembly: &Assembly,
+    serving: bool,
+    question: &Question,
+    reply: &Reply,
+) -> anyhow::Result<Exit> {
     match question {
         Question::Status => {
             let report = assembly.status(serving).await?;
@@ -215,10 +317,26 @@ async fn answer(assembly: &Assembly, serving: bool, question: &Question, reply: 
             Ok(Exit::Ok)
         }
         Question::Queue(question) => queue::answer(assembly, serving, question, reply).await,
-        Question::Quarantine(question) => quarantine::answer(assembly, question, reply).await,
+        Question::Quarantine(question) => quarantine::answer(assembly, serving, question, reply).await,
+        Question::Cursor(question) => {
+            let lines = question.answer(Arc::clone(&assembly.store), assembly.ground.clone()).await?;
+            for line in lines {
+                reply.data(line).await;
+            }
+            Ok(Exit::Ok)
+        }
         Question::Breaker { order, operator } => {
             let report = breaker::by_the_holder(assembly, *order, operator)?;
             reply.data(serde_json::to_string(&report)?).await;
+            Ok(Exit::Ok)
+        }
+        Question::Pausing { order, what, operator } => {
+            let report = pausing::by_the_holder(assembly, *order, what, operator).await?;
+            reply.data(serde_json::to_string(&report)?).await;
+            Ok(Exit::Ok)
+        }
+        Question::SyncNow { streams, operator } => {
+            reply.talk(pausing::sync_now(assembly, serving, streams, operator)?).await;
             Ok(Exit::Ok)
         }
         Question::BreakerHistory => {
@@ -231,6 +349,11 @@ async fn answer(assembly: &Assembly, serving: bool, question: &Question, reply: 
             Ok(Exit::of_code(report.exit).unwrap_or(Exit::Unavailable))
         }
         Question::Backfill(question) => {
+            let (data, exit) = question.answer(assembly, serving, &CancellationToken::new()).await?;
+            reply.data(data).await;
+            Ok(exit)
+        }
+        Question::Reconcile(question) => {
             let (data, exit) = question.answer(assembly, serving, &CancellationToken::new()).await?;
             reply.data(data).await;
             Ok(exit)
@@ -248,16 +371,23 @@ struct FrontDesk {
 }
 
 impl FrontDesk {
-    /// Answers about a backfill, which goes on when whoever asked has gone away.
-    async fn backfill(&self, question: BackfillQuestion, reply: &Reply) -> anyhow::Result<Exit> {
-        let (assembly, serving, cancel) = (Arc::clone(&self.assembly), self.serving, self.shutdown.clone());
+    /// Lets `work` answer, which goes on when whoever asked has gone away.
+    async fn at_length<F>(
+        &self,
+        reply: &Reply,
+        work: impl FnOnce(Arc<Assembly>, bool, CancellationToken) -> F,
+    ) -> anyhow::Result<Exit>
+    where
+        F: Future<Output = anyhow::Result<(String, Exit)>> + Send + 'static,
+    {
         let at_work = Arc::clone(&self.at_work).read_owned().await;
+        let working = work(Arc::clone(&self.assembly), self.serving, self.shutdown.clone());
         let task = tokio::spawn(async move {
-            let answered = question.answer(&assembly, serving, &cancel).await;
-            drop((assembly, at_work));
+            let answered = working.await;
+            drop(at_work);
             answered
         });
-        let (data, exit) = task.await.context("the backfill met a defect; please report the place logged before")??;
+        let (data, exit) = task.await.context("this command met a defect; please report the place logged before")??;
         reply.data(data).await;
         Ok(exit)
     }
@@ -276,7 +406,18 @@ impl Desk for FrontDesk {
                 return Exit::Usage.code();
             };
             let answered = match question {
-                Question::Backfill(question) => self.backfill(question, reply).await,
+                Question::Backfill(question) => {
+                    self.at_length(reply, |assembly, serving, over| async move {
+                        question.answer(&assembly, serving, &over).await
+                    })
+                    .await
+                }
+                Question::Reconcile(question) => {
+                    self.at_length(reply, |assembly, serving, over| async move {
+                        question.answer(&assembly, serving, &over).await
+                    })
+                    .await
+                }
                 question => answer(&self.assembly, self.serving, &question, reply).await,
             };
             match answered {
@@ -294,7 +435,7 @@ impl Desk for FrontDesk {
 /// does its work, and other commands are told who holds the state.
 pub(super) struct OpenDesk {
     shutdown: CancellationToken,
-    serving: tokio::task::JoinHandle<()>,
+    serving: JoinHandle<()>,
     at_work: Arc<RwLock<()>>,
 }
 
@@ -326,13 +467,25 @@ impl OpenDesk {
             shutdown: shutdown.clone(),
             at_work: Arc::clone(&at_work),
         });
-        Some(Self { serving: tokio::spawn(socket.serve(desk, shutdown.clone())), shutdown, at_work })
+        let (supervisor, over) = (assembly.engine.supervisor(), shutdown.clone());
+        let serving = tokio::spawn(async move {
+            let answering = || socket.serve(desk.clone(), over.clone()).map(Ok::<(), Infallible>);
+            let Ok(()) = supervisor.run("control socket", &over, answering).await;
+        });
+        Some(Self { serving, shutdown, at_work })
+    }
+
+    /// Returns when nobody is answered any more though nobody said so.
+    pub(super) async fn ended(&mut self) -> Result<Result<(), Infallible>, JoinError> {
+        (&mut self.serving).await.map(Ok)
     }
 
     /// Answers nobody any more. Returns once nothing holds the assembly.
     pub(super) async fn close(self) {
         self.shutdown.cancel();
-        drop(self.serving.await);
+        if !self.serving.is_finished() {
+            drop(self.serving.await);
+        }
         drop(self.at_work.write().await);
     }
 }

@@ -5,12 +5,15 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::cli::exit::{Exit, Refused};
+use crate::clock::{Clock, SystemClock};
 use crate::ops::control::Reply;
 use crate::record::Stream;
-use crate::sync::ports::{QuarantineEntry, QuarantineState, Slice, Store};
+use crate::sync::ports::{QuarantineEntry, Slice, Store};
 
+use super::actions::{self, Action, Operator};
 use super::assembly::{Assembly, Reach};
 use super::queue::off_runtime;
+use super::replay;
 
 /// What can be asked about what was set aside.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,10 +30,24 @@ pub enum QuarantineQuestion {
         /// Its name, as `list` gives it.
         id: String,
     },
+    /// Reads entries once more, and offers them once more to the sink that refused them.
+    Replay {
+        /// Their names; none means all that are not parked and can be asked for.
+        ids: Vec<String>,
+        /// Of all, only those of this stream.
+        #[serde(default)]
+        stream: Option<Stream>,
+        /// Who says so, and why.
+        #[serde(default)]
+        operator: Operator,
+    },
     /// Forgets entries: nobody will look at these records again until Sierra changes them.
     Drop {
         /// Their names.
         ids: Vec<String>,
+        /// Who says so, and why.
+        #[serde(default)]
+        operator: Operator,
     },
 }
 
@@ -39,43 +56,29 @@ impl QuarantineQuestion {
     pub(super) fn reach(&self) -> Reach {
         match self {
             Self::List { .. } | Self::Show { .. } => Reach::Look,
-            Self::Drop { .. } => Reach::Everything,
+            Self::Replay { .. } | Self::Drop { .. } => Reach::Everything,
         }
     }
 }
 
-/// One entry.
+/// One entry with its name. What was set aside only `show` tells, and never of patrons.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QuarantineLine {
     /// Its name: 12 hexadecimal digits.
     pub id: String,
-    /// The stream.
-    pub stream: Stream,
-    /// The record's public id; a patron's pseudonym.
-    pub record: String,
-    /// Why.
-    pub reason: String,
-    /// Tells equal causes from different ones.
-    pub fingerprint: String,
-    /// How often it was tried.
-    pub attempts: u32,
-    /// The last HTTP status, where there was one.
-    pub last_status: Option<u16>,
-    /// First seen.
-    pub first_seen: jiff::Timestamp,
-    /// Last seen.
-    pub last_seen: jiff::Timestamp,
-    /// `open` or `parked`.
-    pub state: QuarantineState,
-    /// The sink that refused it; null when it could not be captured.
-    pub sink: Option<String>,
-    /// What was set aside; only `show` tells, and never of patrons.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub payload: Option<String>,
+    /// The entry.
+    #[serde(flatten)]
+    pub entry: QuarantineEntry,
 }
 
 /// Answers `question` from the state of `assembly`.
-pub(super) async fn answer(assembly: &Assembly, question: &QuarantineQuestion, reply: &Reply) -> anyhow::Result<Exit> {
+/// `serving` is whether a service delivers by itself.
+pub(super) async fn answer(
+    assembly: &Assembly,
+    serving: bool,
+    question: &QuarantineQuestion,
+    reply: &Reply,
+) -> anyhow::Result<Exit> {
     let store = Arc::clone(&assembly.store);
     match question {
         QuarantineQuestion::List { stream } => {
@@ -87,12 +90,29 @@ pub(super) async fn answer(assembly: &Assembly, question: &QuarantineQuestion, r
             let entry = one(&entries(&store).await?, id)?;
             reply.data(serde_json::to_string(&shown(entry, true))?).await;
         }
-        QuarantineQuestion::Drop { ids } => {
+        QuarantineQuestion::Replay { ids, stream, operator } => {
+            let entries = entries(&store).await?;
+            let chosen = if ids.is_empty() {
+                let is_meant = |entry: &QuarantineEntry| stream.is_none_or(|stream| stream == entry.stream);
+                entries.into_iter().filter(|entry| is_meant(entry) && replay::is_open(entry)).collect()
+            } else {
+                ids.iter().map(|id| one(&entries, id)).collect::<Result<_, _>>()?
+            };
+            let (replayed, exit) = replay::replay(assembly, serving, chosen, reply).await?;
+            let of = stream.map_or_else(String::new, |stream| format!(" --stream {stream}"));
+            let outcome = replay::told(&replayed);
+            note(&store, format!("quarantine replay{of}{}", named(ids)), operator, outcome).await?;
+            return Ok(exit);
+        }
+        QuarantineQuestion::Drop { ids, operator } => {
             let entries = entries(&store).await?;
             // All or none: a misspelt name drops nothing.
             let dropped: Vec<QuarantineEntry> = ids.iter().map(|id| one(&entries, id)).collect::<Result<_, _>>()?;
             let discards = dropped.iter().map(QuarantineEntry::key).collect();
-            off_runtime(move || store.commit(Slice { discards, ..Slice::default() })).await?;
+            let committed = Arc::clone(&store);
+            off_runtime(move || committed.commit(Slice { discards, ..Slice::default() })).await?;
+            let outcome = format!("{} dropped", dropped.len());
+            note(&store, format!("quarantine drop{}", named(ids)), operator, outcome).await?;
             for entry in dropped {
                 reply.data(serde_json::to_string(&shown(entry, false))?).await;
             }
@@ -101,7 +121,22 @@ pub(super) async fn answer(assembly: &Assembly, question: &QuarantineQuestion, r
     Ok(Exit::Ok)
 }
 
-async fn entries(store: &Arc<dyn Store>) -> anyhow::Result<Vec<QuarantineEntry>> {
+/// Keeps what a person did.
+async fn note(store: &Arc<dyn Store>, command: String, operator: &Operator, outcome: String) -> anyhow::Result<()> {
+    let (store, Operator { by, reason }) = (Arc::clone(store), operator.clone());
+    let action = Action { at: SystemClock.now(), command, by, reason, until: None, outcome };
+    Ok(off_runtime(move || actions::note(store.as_ref(), action)).await?)
+}
+
+/// The names as they follow a command; of many only the first few.
+fn named(ids: &[String]) -> String {
+    const TOLD: usize = 4;
+    let more = if ids.len() > TOLD { format!(" and {} more", ids.len() - TOLD) } else { String::new() };
+    ids.iter().take(TOLD).map(|id| format!(" {id}")).collect::<String>() + &more
+}
+
+/// Everything that is set aside.
+pub(super) async fn entries(store: &Arc<dyn Store>) -> anyhow::Result<Vec<QuarantineEntry>> {
     let mut all = Vec::new();
     for stream in Stream::ALL {
         let store = Arc::clone(store);
@@ -120,19 +155,10 @@ fn one(entries: &[QuarantineEntry], id: &str) -> Result<QuarantineEntry, Refused
     }
 }
 
-fn shown(entry: QuarantineEntry, whole: bool) -> QuarantineLine {
-    QuarantineLine {
-        id: entry.key().id(),
-        stream: entry.stream,
-        record: entry.record,
-        reason: entry.reason,
-        fingerprint: entry.fingerprint,
-        attempts: entry.attempts,
-        last_status: entry.last_status,
-        first_seen: entry.first_seen,
-        last_seen: entry.last_seen,
-        state: entry.state,
-        sink: entry.sink,
-        payload: entry.payload.filter(|_| whole && entry.stream != Stream::Patrons),
-    }
+/// How `entry` is told; `whole` with what was set aside.
+pub(super) fn shown(entry: QuarantineEntry, whole: bool) -> QuarantineLine {
+    let id = entry.key().id();
+    let is_told = whole && entry.stream != Stream::Patrons;
+    let payload = entry.payload.clone().filter(|_| is_told);
+    QuarantineLine { id, entry: QuarantineEntry { payload, ..entry } }
 }

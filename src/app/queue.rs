@@ -276,12 +276,7 @@ impl Waiting {
     }
 
     fn pending(&self, entry: &OutboxEntry) -> Vec<String> {
-        let waits = |(name, position): &(&String, &SinkPosition)| {
-            position.attached
-                && position.confirmed < entry.seq
-                && position.streams.contains(&entry.stream)
-                && entry.only_for.as_ref().is_none_or(|only| only == *name)
-        };
+        let waits = |(name, position): &(&String, &SinkPosition)| entry.is_awaited_by(name, position);
         self.positions.iter().filter(waits).map(|(name, _)| name.clone()).collect()
     }
 }

@@ -20,6 +20,7 @@ use crate::record::Stream;
 use crate::resilience::quota::Patience;
 use crate::resilience::recovery::RecoveryProgress;
 use crate::sierra::SierraClient;
+use crate::sync::ledger::lift_quota_waits;
 use crate::sync::ports::{CallClass, FieldSet, PageFilter, PageQuery, SourceError, SourceErrorKind};
 use crate::sync::report::summary::ErrorReport;
 use crate::sync::{Source, Store, StoreError};
@@ -77,7 +78,7 @@ pub struct RecoverReport {
 pub async fn recover(config: &Config, operator: &Operator, wait: bool) -> anyhow::Result<RecoverReport> {
     let clock: SharedClock = Arc::new(SystemClock);
     let streams: Vec<Stream> = config.streams.iter().map(|settings| settings.stream).collect();
-    let store = match assembly::open_store(config, &clock, Reach::Everything).await {
+    let store = match assembly::open_store(config, &clock, Reach::Everything, None).await {
         Ok(opened) => opened.store,
         Err(held) if desk::is_held(&held) => {
             let question = Question::Recover { streams, operator: operator.clone(), wait };
@@ -89,7 +90,14 @@ pub async fn recover(config: &Config, operator: &Operator, wait: bool) -> anyhow
     wishes.chronicle.watch(&store);
     let line = assembly::line(config, &wishes, store.as_ref(), clock.now())?;
     let client = assembly::client(config, line, store.as_ref(), &clock, wishes.patience)?;
-    Ok(carry_out(&client, store.as_ref(), streams, operator, wait, asked_to_stop()).await?)
+    let report = carry_out(&client, store.as_ref(), streams.clone(), operator, wait, asked_to_stop()).await?;
+    if report.ok {
+        // Nobody else holds the state: no row is being walked.
+        for stream in streams {
+            lift_quota_waits(store.as_ref(), stream, |_| true, clock.now())?;
+        }
+    }
+    Ok(report)
 }
 
 /// Recovers in the process that holds the state, telling how far it is through `reply`.
@@ -109,7 +117,13 @@ pub(super) async fn by_the_holder(
     let mut beat = interval(TELL_EVERY);
     loop {
         tokio::select! {
-            report = &mut recovering => return report,
+            report = &mut recovering => {
+                let report = report?;
+                if report.ok {
+                    assembly.engine.lift_quota_waits();
+                }
+                return Ok(report);
+            }
             _ = beat.tick() => {
                 if let Some(progress) = client.recovery_progress().filter(|_| client.line().is_recovering()) {
                     reply.talk(standing(progress)).await;

@@ -1,33 +1,39 @@
 //! `run`: the service. Follows Sierra on schedule and delivers as changes come, until SIGTERM or SIGINT; reads its
 //! configuration again on SIGHUP.
 
+use std::convert::Infallible;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::task::JoinHandle;
-use tokio::time::{interval, timeout};
+use tokio::task::{JoinError, JoinHandle};
+use tokio::time::{Instant, interval, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::config::{Config, Problems, Warning, Written};
+use crate::ops::alert::ActiveAlerts;
 use crate::ops::{History, OpsServer, StatusSource};
 use crate::sync::StoreError;
 use crate::telemetry::metric;
 
+use super::alerts;
 use super::assembly::{Assembly, Wishes};
 use super::chronicle::Chronicle;
-use super::desk::OpenDesk;
-use super::observatory::Observatory;
+use super::desk::{self, OpenDesk};
+use super::observatory::{self, Observatory};
 use super::progress::Progress;
-use super::systemd;
+use super::{damage, last_status, systemd};
 
 /// A clean stop takes no longer; what is left then is as safe as after a crash, which loses nothing.
 const STOPS_WITHIN: Duration = Duration::from_millis(4_500);
 /// How long a request under way may hold the state open after that: so many looks, so far apart.
 const RELEASE_TRIES: u32 = 100;
 const RELEASE_PAUSE: Duration = Duration::from_millis(10);
+/// So often it is looked whether a state is free again.
+const HELD_PAUSE: Duration = Duration::from_millis(100);
 /// How often breaker, quota and latch are kept, and systemd hears how things stand.
 const CHECK_EVERY: Duration = Duration::from_secs(30);
 
@@ -45,7 +51,7 @@ pub async fn run(load: &LoadConfig) -> anyhow::Result<()> {
     tell(&warnings);
     let ground = Ground {
         metrics: recorder(),
-        history: History::default(),
+        history: observatory::history(&config),
         progress: Arc::new(Progress::new(Chronicle::default())),
     };
     let mut service = Service::start(&config, &ground).await?;
@@ -67,15 +73,26 @@ pub async fn run(load: &LoadConfig) -> anyhow::Result<()> {
                 return Ok(());
             }
             Why::Failed(error) => {
-                systemd::stopping();
+                let error = anyhow::Error::new(error);
+                service.assembly.failed_with(&error);
                 drop(service.stop().await);
-                return Err(error).context("failed to follow Sierra");
+                if !damage::is_damage(&error) {
+                    systemd::stopping();
+                    return Err(error).context("failed to follow Sierra");
+                }
+                tracing::error!(event = "state_damaged", "the state is damaged and is begun anew: {error:#}");
+                service = Service::start(&config, &ground).await?;
+            }
+            Why::Ended(defect) => {
+                drop(service.stop().await);
+                systemd::stopping();
+                return Err(defect).context("failed to go on");
             }
             Why::Changed(fresh) => {
                 systemd::reloading();
                 service.stop().await?;
                 let (fresh_config, fresh_written) = *fresh;
-                service = match Service::start(&fresh_config, &ground).await {
+                service = match Service::start_again(&fresh_config, &ground).await {
                     Ok(started) => {
                         (config, written) = (fresh_config, fresh_written);
                         started
@@ -83,9 +100,10 @@ pub async fn run(load: &LoadConfig) -> anyhow::Result<()> {
                     Err(error) => {
                         tracing::error!(
                             event = "reload_failed",
-                            "goes on with the configuration it had, since with the new one it {error:#}"
+                            "goes on with the configuration it had, since the new one cannot be used: {error:#}"
                         );
-                        Service::start(&config, &ground).await.context("failed to go on with the old configuration")?
+                        let started = Service::start_again(&config, &ground).await;
+                        started.context("failed to go on with the old configuration")?
                     }
                 };
             }
@@ -108,6 +126,8 @@ enum Why {
     Changed(Box<(Config, Written)>),
     /// The store failed.
     Failed(StoreError),
+    /// A part of it ended that nobody asked to: whoever started the process starts it anew.
+    Ended(anyhow::Error),
 }
 
 /// The service as one configuration wants it.
@@ -118,25 +138,71 @@ struct Service {
     cancel: CancellationToken,
     following: JoinHandle<Result<(), StoreError>>,
     endpoint: JoinHandle<std::io::Result<()>>,
+    alerts: JoinHandle<anyhow::Result<()>>,
     desk: Option<OpenDesk>,
+    /// The state directory.
+    state: PathBuf,
 }
 
 impl Service {
+    /// Starts; a state that turns out to be damaged only when it is read is begun anew, once.
     async fn start(config: &Config, ground: &Ground) -> anyhow::Result<Self> {
+        match Self::start_once(config, ground).await {
+            Err(error) if damage::is_damage(&error) => {
+                tracing::error!(event = "state_damaged", "the state is damaged and is begun anew: {error:#}");
+                Self::start_once(config, ground).await
+            }
+            started => started,
+        }
+    }
+
+    /// Starts in the place of one that was stopped; a command that has taken the state meanwhile is waited for.
+    async fn start_again(config: &Config, ground: &Ground) -> anyhow::Result<Self> {
+        let began = Instant::now();
+        loop {
+            match Self::start(config, ground).await {
+                Err(error) if desk::is_held(&error) && began.elapsed() < desk::BACK_WITHIN => {
+                    tokio::time::sleep(HELD_PAUSE).await;
+                }
+                started => return started,
+            }
+        }
+    }
+
+    async fn start_once(config: &Config, ground: &Ground) -> anyhow::Result<Self> {
         // The state first: a second service is told who holds it, not that an address is taken.
-        let wishes = Wishes { observer: ground.progress.clone(), ..Wishes::usual() };
+        let wishes = Wishes { observer: ground.progress.clone(), begins_anew: true, ..Wishes::usual() };
         let assembly = Arc::new(Assembly::open(config, wishes).await?);
-        let server = OpsServer::bind(&config.ops, false).await?.with_history(ground.history.clone());
+        let active = ActiveAlerts::default();
+        let server = OpsServer::bind(&config.ops, false).await?;
+        let server = server.with_history(ground.history.clone()).with_alerts(active.clone());
         let observatory = Arc::new(Observatory::over(Arc::clone(&assembly)).await?);
         tracing::info!(event = "ops_listening", address = %server.address(), "dashboard: http://{}/", server.address());
+        // Addresses for alerts that cannot be used are told before anything runs.
+        drop(alerts::watch(&config.alerts, &assembly).await?);
         let cancel = CancellationToken::new();
-        let status: Arc<dyn StatusSource> = observatory.clone();
-        let endpoint = tokio::spawn(server.serve(status, ground.metrics.clone(), cancel.clone()));
+        let (supervisor, over, seen) = (assembly.engine.supervisor(), cancel.clone(), Arc::clone(&observatory));
+        let metrics = ground.metrics.clone();
+        let endpoint = tokio::spawn(async move {
+            let serving = || server.serve(seen.clone(), seen.clone(), metrics.clone(), over.clone());
+            supervisor.run("ops endpoint", &over, serving).await
+        });
+        let alerts = tokio::spawn(watch(config, &assembly, &observatory, &ground.progress, &active, &cancel));
         let desk = OpenDesk::open(config, &assembly, true);
         let (follower, stop) = (Arc::clone(&assembly), cancel.clone());
         let following = tokio::spawn(async move { follower.engine.follow(&stop).await });
         let progress = Arc::clone(&ground.progress);
-        Ok(Self { assembly, observatory, progress, cancel, following, endpoint, desk })
+        Ok(Self {
+            assembly,
+            observatory,
+            progress,
+            cancel,
+            following,
+            endpoint,
+            alerts,
+            desk,
+            state: config.store.path.clone(),
+        })
     }
 
     /// Serves until there is a reason to end.
@@ -153,7 +219,13 @@ impl Service {
                         }
                     }
                 },
-                followed = &mut self.following => return ended(followed),
+                followed = &mut self.following => return match followed {
+                    Ok(Err(error)) => Why::Failed(error),
+                    followed => ended("what follows Sierra", followed),
+                },
+                served = &mut self.endpoint => return ended("the ops endpoint", served),
+                watched = &mut self.alerts => return ended("what looks for alerts", watched),
+                answered = at_desk(&mut self.desk) => return ended("the control socket", answered),
                 _ = checks.tick() => self.check().await,
             }
         }
@@ -167,6 +239,7 @@ impl Service {
             return;
         }
         let report = self.observatory.status().await;
+        last_status::keep(&self.state, &report);
         if self.progress.goes_on(&report) {
             systemd::alive(&report.message);
         }
@@ -195,8 +268,8 @@ impl Service {
             Ok(())
         };
         let stopped = timeout(STOPS_WITHIN, stopping).await;
-        self.endpoint.abort();
-        drop(self.endpoint.await);
+        put_down(self.endpoint).await;
+        put_down(self.alerts).await;
         // Whoever opens the state next in this process must find it free: requests under way end first.
         self.observatory.close();
         let mut held = Some(self.assembly);
@@ -217,12 +290,53 @@ impl Service {
     }
 }
 
-/// A follower that ends without being told to has met a store that failed, or a defect in the supervision.
-fn ended(followed: Result<Result<(), StoreError>, tokio::task::JoinError>) -> Why {
-    match followed {
-        Ok(Err(error)) => Why::Failed(error),
-        Ok(Ok(())) | Err(_) => Why::Stop,
+/// Looks for what people must be told until `cancel`, again after each panic.
+fn watch(
+    config: &Config,
+    assembly: &Arc<Assembly>,
+    observatory: &Arc<Observatory>,
+    progress: &Arc<Progress<Chronicle>>,
+    active: &ActiveAlerts,
+    cancel: &CancellationToken,
+) -> impl Future<Output = anyhow::Result<()>> + Send + use<> {
+    let (settings, active, cancel) = (config.alerts.clone(), active.clone(), cancel.clone());
+    let (assembly, observatory, progress) = (Arc::clone(assembly), Arc::clone(observatory), Arc::clone(progress));
+    async move {
+        let watching = async || {
+            let watch = alerts::watch(&settings, &assembly).await?.showing(active.clone());
+            let status: Arc<dyn StatusSource> = observatory.clone();
+            watch.run(status, |report| progress.goes_on(report), cancel.clone()).await;
+            anyhow::Ok(())
+        };
+        assembly.engine.supervisor().run("alerts", &cancel, watching).await
     }
+}
+
+/// Ends a task, unless it has ended and was heard.
+async fn put_down<T>(task: JoinHandle<T>) {
+    task.abort();
+    if !task.is_finished() {
+        drop(task.await);
+    }
+}
+
+/// The end of the desk, if there is one.
+async fn at_desk(desk: &mut Option<OpenDesk>) -> Result<Result<(), Infallible>, JoinError> {
+    match desk {
+        Some(desk) => desk.ended().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// A part of the service has ended while nobody asked it to: a defect in the supervision, which is never a good end, or
+/// the service would be left alone with a part that does nothing.
+fn ended<E: std::fmt::Display>(part: &str, how: Result<Result<(), E>, JoinError>) -> Why {
+    let why = match how {
+        Ok(Ok(())) => "nobody asked it to".to_owned(),
+        Ok(Err(error)) => format!("{error:#}"),
+        Err(error) => error.to_string(),
+    };
+    Why::Ended(anyhow::anyhow!("{part} ended: {why}; please report this, and start the service again"))
 }
 
 /// The configuration as it is now, if it is valid and different. Says what it found.
@@ -300,5 +414,34 @@ impl Signals {
 
     async fn asked_to_stop(&mut self) {
         while self.next().await != Asked::Stop {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::exit::Exit;
+
+    /// systemd starts a service again that fails, and leaves one alone that ends with 0.
+    #[tokio::test]
+    async fn a_part_that_ends_unasked_is_a_failure_of_the_service() {
+        let cut = tokio::spawn(std::future::pending::<Result<(), StoreError>>());
+        cut.abort();
+        let ends: [Result<Result<(), StoreError>, JoinError>; 2] = [Ok(Ok(())), cut.await];
+        for how in ends {
+            let Why::Ended(error) = ended("what follows Sierra", how) else { panic!("it passes for a stop") };
+            assert!(error.to_string().starts_with("what follows Sierra ended: "), "{error}");
+            // Not one of those after which nobody starts it again.
+            assert_eq!(Exit::of_error(&error), Exit::Unavailable);
+        }
+    }
+
+    /// A task that was heard may not be waited for again: the stop after it would panic.
+    #[tokio::test]
+    async fn a_task_that_was_heard_is_put_down_all_the_same() {
+        let mut task = tokio::spawn(async {});
+        (&mut task).await.expect("it ends well");
+        put_down(task).await;
+        put_down(tokio::spawn(std::future::pending::<()>())).await;
     }
 }

@@ -10,6 +10,7 @@ use crate::store;
 use crate::sync::report::StatusReport;
 
 use super::desk::{self, Question};
+use super::last_status;
 
 /// Tells how everything stands. Asks Sierra nothing, moves no position, and makes no state where there is none. While
 /// another process holds the state, that process tells; one that does not answer is named in the error (exit 75).
@@ -27,7 +28,9 @@ pub async fn status(config: &Config) -> anyhow::Result<StatusReport> {
         }
         Ok::<(), io::Error>(())
     };
-    desk::ask(config, &Question::Status, hear).await?;
+    if let Err(error) = desk::ask(config, &Question::Status, hear).await {
+        return last_status::instead_of(&error, &config.store.path).ok_or(error);
+    }
     let Some(document) = document else { anyhow::bail!("failed to ask for the status: {}", said.join("; ")) };
     let mut report: StatusReport = serde_json::from_str(&document)
         .context("failed to read what the process that holds the state says; use the same version of sierra-sync")?;

@@ -171,5 +171,7 @@ async fn serve_dashboard(
     let server = OpsServer::bind(&config.ops, true).await?;
     say(&format!("Dashboard: http://{}/", server.address()));
     let observatory = Observatory::over(Arc::clone(assembly)).await?;
-    Ok(tokio::spawn(server.serve(Arc::new(observatory), metrics, shutdown.clone())))
+    let observatory = Arc::new(observatory);
+    let shutdown = shutdown.clone();
+    Ok(tokio::spawn(async move { server.serve(observatory.clone(), observatory, metrics, shutdown).await }))
 }

@@ -5,10 +5,11 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use crate::clock::{Clock, SystemClock};
 use crate::simulator::{Action, Fault, Life, Progress, Script, SharedSimulator, Step};
-use crate::sync::StoreError;
 use crate::sync::engine::SyncOptions;
-use crate::sync::report::status::BreakerState;
+use crate::sync::report::status::{BreakerState, Pause};
+use crate::sync::{Pausable, StoreError};
 
 use super::super::assembly::Assembly;
 
@@ -44,6 +45,10 @@ pub(super) struct Play<'a> {
     pub(super) simulator: &'a SharedSimulator,
     pub(super) say: &'a (dyn Fn(&str) + Send + Sync),
     pub(super) ends: Instant,
+}
+
+fn paused_sink() -> Pausable {
+    Pausable::Sink(PAUSED_SINK.to_owned())
 }
 
 /// The step of a script in which every endpoint answers 503, from 1.
@@ -103,7 +108,9 @@ impl Play<'_> {
                 played.most_queued = played.most_queued.max(waiting);
             }
             if pause_at == Some(played.steps + 1) && !is_paused && status.outbox.entries == 0 {
-                engine.pause_sink(PAUSED_SINK)?;
+                let reason = Some("to show that the queue keeps what it misses".to_owned());
+                let pause = Pause { since: SystemClock.now(), by: Some("the demo".to_owned()), reason };
+                engine.pause(&paused_sink(), pause).await?;
                 is_paused = true;
                 (self.say)("The MARCXML sink is paused; what it misses waits in the durable queue.");
             }
@@ -119,7 +126,7 @@ impl Play<'_> {
                     (self.say)(&format!("[{step}/{of}] {say}"));
                     played.steps = step;
                     if is_paused && steps.outage.is_some_and(|outage| step > outage) {
-                        engine.resume_sink(PAUSED_SINK)?;
+                        engine.resume(&paused_sink()).await?;
                         is_paused = false;
                         (self.say)("The MARCXML sink goes on; its queue drains.");
                     }
@@ -132,7 +139,7 @@ impl Play<'_> {
             }
         }
         if is_paused {
-            engine.resume_sink(PAUSED_SINK)?;
+            engine.resume(&paused_sink()).await?;
         }
         played.steps_left = steps.count - played.steps;
         self.simulator.with(|simulator| {
