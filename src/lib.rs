@@ -3,6 +3,8 @@
 //! The modules below are listed in layer order: a module imports only from the layers under it, and adapters
 //! (`sierra`, `store`, `sink`, `ops`) never import each other. `ARCHITECTURE.md` draws the map.
 
+#![forbid(unsafe_code)]
+
 // Layer 0: ground. Nothing of ours is imported here.
 pub mod clock;
 pub mod failure;

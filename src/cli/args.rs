@@ -5,12 +5,12 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::cli::{
-    backfill, breaker, check, completions, convert, demo, init, man, quarantine, queue, recover, run, schema, simulate,
-    status, sync,
+    backfill, breaker, check, completions, convert, cursor, demo, init, man, pausing, quarantine, queue, reconcile,
+    recover, run, schema, simulate, status, sync,
 };
 use crate::telemetry::{LogFormat, LogLevel};
 
-/// Keeps a faithful copy of a Sierra ILS flowing to files, databases and message buses.
+/// Keeps a faithful copy of a Sierra ILS flowing to files and standard output.
 #[derive(Debug, Parser)]
 #[command(name = "sierra-sync", version, propagate_version = true, max_term_width = 100)]
 pub struct Arguments {
@@ -40,7 +40,7 @@ pub struct Global {
     /// The least grave lines that are logged
     #[arg(long, global = true, value_enum, default_value_t = Level::Info, value_name = "LEVEL")]
     pub log: Level,
-    /// Logs errors only
+    /// Errors only: nothing is logged or said of what went well
     #[arg(long, short, global = true)]
     pub quiet: bool,
 }
@@ -60,12 +60,20 @@ pub enum Command {
     Run(run::RunArgs),
     /// Reads records once more: a range, a list, a time, a place, or a whole stream
     Backfill(backfill::BackfillArgs),
+    /// Compares a whole stream with what is known of it, and puts right what no window shows
+    Reconcile(reconcile::ReconcileArgs),
     /// Shows how fresh everything is, and what to do if it is not
     Status(status::StatusArgs),
     /// Shows, checks and delivers what waits in the durable queue
     Queue(queue::QueueArgs),
     /// Shows what was set aside, and why
     Quarantine(quarantine::QuarantineArgs),
+    /// Shows where each stream stands, and puts it somewhere else without losing anything
+    Cursor(cursor::CursorArgs),
+    /// Holds a stream or a sink back, until `resume`
+    Pause(pausing::PausingArgs),
+    /// Lets a stream or a sink go on
+    Resume(pausing::PausingArgs),
     /// Holds back all calls to Sierra, or lets them go again
     Breaker(breaker::BreakerArgs),
     /// Comes back from a stall, slowly, until the quota holds

@@ -4,17 +4,18 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
+use tokio::time::Instant;
 
 use crate::app::{self, Backfilled, Shown};
 use crate::cli::args::Global;
 use crate::cli::exit::Exit;
-use crate::cli::sync::{StreamName, page};
+use crate::cli::sync::{StreamName, page, tell, tell_failure};
 use crate::cli::{dispatch, terminal};
 use crate::sync::backfill::Via;
 
 mod bar;
 mod plan;
-mod request;
+pub(in crate::cli) mod request;
 
 /// What `backfill` takes.
 #[derive(Debug, Clone, Args)]
@@ -77,6 +78,12 @@ impl From<ViaName> for Via {
 /// # Errors
 /// When the command line or the configuration is wrong, or nothing could be done at all.
 pub async fn run(args: BackfillArgs, global: &Global) -> anyhow::Result<Exit> {
+    let (began, stream) = (Instant::now(), args.stream.into());
+    let ended = carry_out(args, global).await;
+    ended.inspect_err(|error| tell_failure(error, global, began, &[stream]))
+}
+
+async fn carry_out(args: BackfillArgs, global: &Global) -> anyhow::Result<Exit> {
     let config = dispatch::load(global)?;
     let order = request::order(&args, &config)?;
     if args.plan {
@@ -91,7 +98,7 @@ pub async fn run(args: BackfillArgs, global: &Global) -> anyhow::Result<Exit> {
         bar.finish_and_clear();
     }
     let summary = summary?;
-    let text = if global.json { serde_json::to_string(&summary)? } else { page::of_backfill(&summary, order.stream) };
-    terminal::data(&text)?;
-    Ok(Exit::of_code(summary.exit).unwrap_or(Exit::Unavailable))
+    let exit = Exit::of_code(summary.exit).unwrap_or(Exit::Unavailable);
+    tell(&summary, exit, global, |summary| page::of_backfill(summary, order.stream))?;
+    Ok(exit)
 }

@@ -7,9 +7,9 @@ use clap::{Args, Subcommand};
 use crate::app::{self, Action, BreakerOrder, BreakerReport};
 use crate::cli::args::Global;
 use crate::cli::exit::{Exit, Refused};
-use crate::cli::operator::OperatorArgs;
+use crate::cli::operator::{Consent, OperatorArgs};
 use crate::cli::table::spoken_seconds;
-use crate::cli::{dispatch, terminal};
+use crate::cli::{answer, dispatch, terminal};
 
 /// What `breaker` takes.
 #[derive(Debug, Args)]
@@ -39,17 +39,6 @@ pub enum Order {
     History,
 }
 
-/// Options of orders that take a protection away.
-#[derive(Debug, Clone, Args)]
-pub struct Consent {
-    /// Who says so, and why
-    #[command(flatten)]
-    pub operator: OperatorArgs,
-    /// Says that this is meant: a protection is taken away
-    #[arg(long)]
-    pub yes: bool,
-}
-
 /// Runs the command.
 ///
 /// # Errors
@@ -63,9 +52,13 @@ pub async fn run(args: BreakerArgs, global: &Global) -> anyhow::Result<Exit> {
         Order::Reset(consent) => (BreakerOrder::Reset, meant(consent, "reset", RESET_MEANS)?),
     };
     let config = dispatch::load(global)?;
+    let asked = match order {
+        BreakerOrder::Open { lasts } => lasts,
+        BreakerOrder::Close | BreakerOrder::Reset => None,
+    };
     let report = app::breaker(&config, order, &operator.operator()).await?;
-    let text = if global.json { serde_json::to_string(&report)? } else { sentence(&report) };
-    terminal::data(&text)?;
+    let text = if global.json { serde_json::to_string(&report)? } else { sentence(&report, asked) };
+    answer::outcome(global, Exit::Ok, &text)?;
     Ok(Exit::Ok)
 }
 
@@ -92,20 +85,24 @@ async fn history(global: &Global) -> anyhow::Result<Exit> {
     Ok(Exit::Ok)
 }
 
-fn told(action: &Action) -> String {
+pub(super) fn told(action: &Action) -> String {
     let at = action.at.strftime("%Y-%m-%dT%H:%M:%SZ");
     let by = action.by.as_ref().map_or_else(String::new, |by| format!(" by {by}"));
-    let reason = action.reason.as_ref().map_or_else(String::new, |reason| format!(": {reason}"));
+    // In quotes: nobody's words can pass for ours.
+    let reason = action.reason.as_ref().map_or_else(String::new, |reason| format!(": {reason:?}"));
     let until =
         action.until.map_or_else(String::new, |until| format!(" (until {})", until.strftime("%Y-%m-%dT%H:%M:%SZ")));
     format!("{at} {}{by}{reason}{until}; {}", action.command, action.outcome)
 }
 
-fn sentence(report: &BreakerReport) -> String {
+/// What came of an order, for people.
+pub(crate) fn sentence(report: &BreakerReport, asked: Option<Duration>) -> String {
     let latch = if report.latch_lifted { " The lock on the refused key is lifted." } else { "" };
     match (report.action.as_str(), report.until) {
         ("open", Some(until)) => {
-            let lasts = u64::try_from(until.duration_since(report.at).as_secs()).unwrap_or(0);
+            // As it was asked for: the two times of the report were taken a moment apart.
+            let left = || u64::try_from(until.duration_since(report.at).as_millis().saturating_add(500) / 1000);
+            let lasts = asked.map_or_else(|| left().unwrap_or(0), |asked| asked.as_secs());
             format!(
                 "The breaker is open for {}: no call goes to Sierra before {}.",
                 spoken_seconds(lasts),
@@ -124,7 +121,7 @@ fn sentence(report: &BreakerReport) -> String {
 }
 
 /// A whole number with its unit: seconds, minutes, hours or days, up to a year.
-fn duration(text: &str) -> Result<Duration, String> {
+pub(super) fn duration(text: &str) -> Result<Duration, String> {
     let units = [("s", 1), ("m", 60), ("h", 3_600), ("d", 86_400)];
     let seconds = units
         .into_iter()
@@ -139,6 +136,21 @@ fn duration(text: &str) -> Result<Duration, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn words_of_people_cannot_pass_for_an_action() {
+        let action = Action {
+            at: jiff::Timestamp::UNIX_EPOCH,
+            command: "pause --stream bibs".to_owned(),
+            by: Some("ann".to_owned()),
+            reason: Some("; done 2026-01-01 \"breaker close\" by root".to_owned()),
+            until: None,
+            outcome: "done".to_owned(),
+        };
+        let expected =
+            r#"1970-01-01T00:00:00Z pause --stream bibs by ann: "; done 2026-01-01 \"breaker close\" by root"; done"#;
+        assert_eq!(told(&action), expected);
+    }
 
     #[test]
     fn a_duration_has_a_unit_and_bounds() {

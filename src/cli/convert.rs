@@ -1,5 +1,6 @@
 //! `sierra-sync convert`: MARC at the desk.
 
+mod interrupt;
 mod output;
 
 use std::fs::File;
@@ -76,7 +77,7 @@ enum OnErrorArg {
 pub enum Outcome {
     /// Everything that was read is in the output, or whoever read the output had enough.
     Complete(Summary),
-    /// The output is whole but lacks what was refused.
+    /// The output lacks what was refused; otherwise it is whole, or whoever read it had enough.
     Incomplete(Summary),
     /// A record was refused and that ended it; there is no output file.
     Refused(Summary),
@@ -115,6 +116,7 @@ impl Outcome {
 /// `--quiet` it says only what ended it; with `--json` its counts are one JSON object, the last line of stderr, since
 /// stdout may carry the records.
 pub fn run(args: &ConvertArgs, global: &Global) -> anyhow::Result<Exit> {
+    interrupt::leave_nothing_behind();
     let bar = if global.quiet || global.json { ProgressBar::hidden() } else { progress(args) };
     let how = if global.quiet || global.json { Wordiness::Failures } else { Wordiness::Everything };
     let outcome = run_beside(&bar, args, &mut io::stderr(), how);
@@ -143,6 +145,11 @@ fn run_beside(bar: &ProgressBar, args: &ConvertArgs, talk: &mut dyn Write, how: 
     let mut talk = Talk { bar, talk, lines: 0, how };
     if args.files.iter().filter(|file| is_stdin(file)).count() > 1 {
         talk.say("stdin (-) can be read only once");
+        return Outcome::Usage;
+    }
+    let unusable: Vec<String> = args.files.iter().filter_map(|file| unusable(file)).collect();
+    if !unusable.is_empty() {
+        unusable.iter().for_each(|sentence| talk.say(sentence));
         return Outcome::Usage;
     }
     let output = match Output::open(args.output.as_deref()) {
@@ -197,6 +204,22 @@ impl ConvertArgs {
 
 fn is_stdin(path: &Path) -> bool {
     path == Path::new("-")
+}
+
+/// Why `path` cannot be an input at all, said before anything is begun. What goes wrong with a file that is there shows
+/// when its turn comes.
+fn unusable(path: &Path) -> Option<String> {
+    if is_stdin(path) {
+        return None;
+    }
+    let shown = path.display();
+    match std::fs::metadata(path) {
+        Ok(found) if found.is_dir() => Some(format!("cannot read {shown}: it is a directory; name the files in it")),
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            Some(format!("cannot read {shown}: there is no such file"))
+        }
+        _ => None,
+    }
 }
 
 /// Opens each input when its turn comes.
@@ -259,7 +282,7 @@ impl Talk<'_> {
         match error {
             // Whoever reads our output has had enough, which is nothing to talk about.
             ConvertError::Output { source } if source.kind() == io::ErrorKind::BrokenPipe => {
-                return Outcome::Complete(summary);
+                return if summary.is_incomplete() { Outcome::Incomplete(summary) } else { Outcome::Complete(summary) };
             }
             ConvertError::Output { .. } | ConvertError::Input { .. } => {
                 self.say(&format!("stopped: {error}"));

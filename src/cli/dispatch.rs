@@ -7,11 +7,13 @@ use std::sync::Arc;
 use anyhow::Context;
 use clap::{CommandFactory, FromArgMatches};
 
+use crate::app::PauseOrder;
 use crate::cli::args::{Arguments, Command, Format, Global};
 use crate::cli::exit::{Exit, Refused};
+use crate::cli::failure::{self, Failure};
 use crate::cli::{
-    backfill, breaker, check, completions, convert, demo, init, man, quarantine, queue, recover, run as service,
-    schema, simulate, status, sync, terminal, unbuilt,
+    backfill, breaker, check, completions, convert, cursor, demo, init, man, pausing, quarantine, queue, reconcile,
+    recover, run as service, schema, simulate, status, sync, terminal, unbuilt,
 };
 use crate::clock::{Clock, SystemClock};
 use crate::config::{self, Config, Environment, Problems, Warning};
@@ -19,10 +21,14 @@ use crate::telemetry::{self, LogLevel, LogSettings};
 
 /// Runs the command that `arguments` (the program's name first) ask for.
 pub fn dispatch(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
-    let parsed = match parse(arguments) {
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    let parsed = match parse(arguments.iter().cloned()) {
         Ok(parsed) => parsed,
         Err(usage) => {
             drop(usage.print());
+            if usage.use_stderr() {
+                sync::tell_misuse(&arguments, &usage);
+            }
             return u8::try_from(usage.exit_code()).map_or(ExitCode::FAILURE, ExitCode::from);
         }
     };
@@ -31,8 +37,25 @@ pub fn dispatch(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Err(error) => return fail(&error, Format::Text),
     };
     let format = arguments.global.log_format;
+    let owes_json = arguments.global.json && failure::stands_in_for(&arguments.command);
     telemetry::start(&log_settings(&arguments.global), || SystemClock.now());
-    run(arguments).map_or_else(|error| fail(&error, format), ExitCode::from)
+    match run(arguments) {
+        Ok(exit) => exit.into(),
+        Err(error) => {
+            if owes_json {
+                tell(&Failure::of(&error));
+            }
+            fail(&error, format)
+        }
+    }
+}
+
+/// Prints what stands in for a document that could not be made. A stdout that is gone is nobody's to tell: why the
+/// command failed is said on stderr next.
+pub(super) fn tell(failure: &impl serde::Serialize) {
+    if let Ok(text) = serde_json::to_string(failure) {
+        drop(terminal::data(&text));
+    }
 }
 
 /// Says why the command failed: once, here. Where log lines are JSON this is one too, so that the whole of stderr
@@ -105,8 +128,12 @@ fn run(arguments: Arguments) -> anyhow::Result<Exit> {
         Command::Sync(args) => block_on(sync::run(args, global)),
         Command::Run(args) => block_on(service::run(args, global)),
         Command::Backfill(args) => block_on(backfill::run(args, global)),
+        Command::Reconcile(args) => block_on(reconcile::run(args, global)),
         Command::Queue(args) => block_on(queue::run(args, global)),
         Command::Quarantine(args) => block_on(quarantine::run(args, global)),
+        Command::Cursor(args) => block_on(cursor::run(args, global)),
+        Command::Pause(args) => block_on(pausing::run(args, PauseOrder::Pause, global)),
+        Command::Resume(args) => block_on(pausing::run(args, PauseOrder::Resume, global)),
         Command::Status(args) => block_on(status::run(args, global)),
         Command::Breaker(args) => block_on(breaker::run(args, global)),
         Command::Recover(args) => block_on(recover::run(args, global)),

@@ -1,10 +1,12 @@
 //! The exit codes, for scripts that act on them. They follow `sysexits.h` where it has a word for the case.
 
+use std::net::SocketAddr;
 use std::process::ExitCode;
 
 use crate::config::Problems;
 use crate::ops::OpsError;
 use crate::privacy::KeyFileError;
+use crate::simulator::ScenarioError;
 use crate::sync::ports::{SinkError, SourceError, SourceErrorKind, StoreError, StoreErrorKind};
 
 /// How a command ended.
@@ -77,6 +79,7 @@ impl Exit {
             SourceErrorKind::Credentials | SourceErrorKind::Stopped => Self::Credentials,
             SourceErrorKind::WaitingQuota { .. } => Self::TryLater,
             SourceErrorKind::Exhausted
+            | SourceErrorKind::AskedToWait { .. }
             | SourceErrorKind::CircuitOpen
             | SourceErrorKind::Suspended
             | SourceErrorKind::Narrow
@@ -85,8 +88,12 @@ impl Exit {
     }
 
     fn of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<Self> {
-        if cause.is::<Problems>() || cause.is::<Refused>() || cause.is::<OpsError>() {
+        if cause.is::<Problems>() || cause.is::<Refused>() || cause.is::<OpsError>() || cause.is::<ScenarioError>() {
             return Some(Self::Usage);
+        }
+        // Before the system's own answer below it, which stands for local files elsewhere.
+        if cause.is::<NotListening>() {
+            return Some(Self::Unavailable);
         }
         if let Some(declined) = cause.downcast_ref::<Declined>() {
             return Some(declined.exit);
@@ -97,6 +104,8 @@ impl Exit {
                 StoreErrorKind::NewerFormat
                 | StoreErrorKind::Corrupt
                 | StoreErrorKind::Io
+                | StoreErrorKind::Superseded
+                | StoreErrorKind::KeyMissing
                 | StoreErrorKind::Exhausted => Self::StoreFailed,
             });
         }
@@ -129,6 +138,16 @@ pub struct Declined {
     pub sentence: String,
     /// How it would have ended.
     pub exit: Exit,
+}
+
+/// The address that was asked for cannot be served at.
+#[derive(Debug, thiserror::Error)]
+#[error("failed to listen on {address}; choose another --listen, or port 0 for any that is free")]
+pub struct NotListening {
+    /// The address.
+    pub address: SocketAddr,
+    /// The system's answer.
+    pub source: std::io::Error,
 }
 
 #[cfg(test)]

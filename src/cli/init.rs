@@ -39,7 +39,7 @@ pub fn run(_args: &InitArgs, global: &Global) -> anyhow::Result<Exit> {
   1. Set base_url and client_key in it.
   2. Put the client secret into a file, run chmod 600 on it, and name it in client_secret_file.
   3. sierra-sync check{option}
-  4. sierra-sync sync{option}"
+  4. sierra-sync run{option}   follows Sierra for good; from cron: sierra-sync sync{option}, one pass"
         ));
     }
     Ok(Exit::Ok)

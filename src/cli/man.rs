@@ -11,6 +11,9 @@ use crate::cli::args::Arguments;
 use crate::cli::exit::{Exit, Refused};
 use crate::cli::terminal;
 
+/// What stands at the foot of every page.
+const SOURCE: &str = concat!("sierra-sync ", env!("CARGO_PKG_VERSION"));
+
 /// What `man` takes.
 #[derive(Debug, Clone, Args)]
 pub struct ManArgs {
@@ -69,6 +72,7 @@ fn write_all(directory: &Path, pages: &[clap::Command]) -> anyhow::Result<()> {
 
 fn render(page: clap::Command) -> anyhow::Result<String> {
     let mut text = Vec::new();
-    Man::new(page).render(&mut text)?;
+    // Every page belongs to the one program, whatever its command is called.
+    Man::new(page).source(SOURCE).render(&mut text)?;
     Ok(String::from_utf8(text)?)
 }

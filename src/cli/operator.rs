@@ -12,6 +12,17 @@ pub struct OperatorArgs {
     pub reason: Option<String>,
 }
 
+/// Options of orders that take a protection away, cost calls, or put a stream elsewhere.
+#[derive(Debug, Clone, Args)]
+pub struct Consent {
+    /// Who says so, and why
+    #[command(flatten)]
+    pub operator: OperatorArgs,
+    /// Says that this is meant
+    #[arg(long)]
+    pub yes: bool,
+}
+
 impl OperatorArgs {
     /// The reason with the name of whoever is logged in: that under which `sudo` was called, before that of the session.
     pub(super) fn operator(&self) -> Operator {

@@ -7,7 +7,7 @@ use crate::cli::args::Global;
 use crate::cli::exit::{Exit, Refused};
 use crate::cli::sync::StreamName;
 use crate::cli::table::{counted, grouped};
-use crate::cli::{answer, dispatch, terminal};
+use crate::cli::{answer, dispatch};
 
 /// What `queue` takes.
 #[derive(Debug, Args)]
@@ -86,12 +86,10 @@ pub async fn run(args: QueueArgs, global: &Global) -> anyhow::Result<Exit> {
                 if json { Ok(text.to_owned()) } else { Ok(entry(&serde_json::from_str(text)?)) }
             }))
             .await?;
-            if !json {
-                terminal::talk(&match count {
-                    0 => "Nothing waits.".to_owned(),
-                    count => format!("{}.", counted(count, "entry waits", "entries wait")),
-                });
-            }
+            answer::remark(global, &match count {
+                0 => "Nothing waits.".to_owned(),
+                count => format!("{}.", counted(count, "entry waits", "entries wait")),
+            });
             Ok(exit)
         }
         Order::Show { seq } => app::queue(&config, &QueueQuestion::Show { seq }, answer::printed(as_it_is)).await,
@@ -116,7 +114,7 @@ pub async fn run(args: QueueArgs, global: &Global) -> anyhow::Result<Exit> {
             } else {
                 format!("{} bytes before, {} after.", grouped(compacted.before), grouped(compacted.after))
             };
-            terminal::data(&text)?;
+            answer::outcome(global, Exit::Ok, &text)?;
             Ok(Exit::Ok)
         }
     }

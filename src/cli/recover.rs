@@ -6,7 +6,7 @@ use crate::app;
 use crate::cli::args::Global;
 use crate::cli::exit::Exit;
 use crate::cli::operator::OperatorArgs;
-use crate::cli::{dispatch, terminal};
+use crate::cli::{answer, dispatch};
 
 /// What `recover` takes.
 #[derive(Debug, Clone, Default, Args)]
@@ -28,6 +28,7 @@ pub async fn run(args: RecoverArgs, global: &Global) -> anyhow::Result<Exit> {
     let report = app::recover(&config, &args.operator.operator(), args.wait).await?;
     let latch = if report.latch_lifted { "\nThe lock on the refused key is lifted." } else { "" };
     let text = if global.json { serde_json::to_string(&report)? } else { format!("{}{latch}", report.message) };
-    terminal::data(&text)?;
-    Ok(Exit::of_code(report.exit).unwrap_or(Exit::Unavailable))
+    let exit = Exit::of_code(report.exit).unwrap_or(Exit::Unavailable);
+    answer::outcome(global, exit, &text)?;
+    Ok(exit)
 }

@@ -5,6 +5,7 @@ use clap::{Args, ValueEnum};
 use crate::cli::exit::Exit;
 use crate::cli::terminal;
 use crate::config;
+use crate::ops::alert::Notice;
 use crate::sink::event;
 use crate::sync::report::{PassSummary, StatusReport};
 
@@ -27,11 +28,13 @@ pub enum SchemaName {
     Status,
     /// The last line of `sync --json`
     Summary,
+    /// What `alerts.webhook` is sent
+    Alert,
 }
 
 impl SchemaName {
     /// Every schema.
-    pub const ALL: [Self; 4] = [Self::Config, Self::Change, Self::Status, Self::Summary];
+    pub const ALL: [Self; 5] = [Self::Config, Self::Change, Self::Status, Self::Summary, Self::Alert];
 
     /// The name of its file in `schemas/`.
     #[must_use]
@@ -41,6 +44,7 @@ impl SchemaName {
             Self::Change => "change.json",
             Self::Status => "status.json",
             Self::Summary => "summary.json",
+            Self::Alert => "alert.json",
         }
     }
 
@@ -54,6 +58,7 @@ impl SchemaName {
             Self::Change => event::schema(),
             Self::Status => schemars::schema_for!(StatusReport),
             Self::Summary => schemars::schema_for!(PassSummary),
+            Self::Alert => schemars::schema_for!(Notice),
         };
         serde_json::to_string_pretty(&schema).map(|text| text + "\n")
     }

@@ -10,6 +10,7 @@ use serde::Deserialize;
 use serde::de::IntoDeserializer as _;
 use serde::de::value::Error as ValueError;
 
+use crate::cli::exit::NotListening;
 use crate::clock::SharedClock;
 use crate::seed::RootSeed;
 use crate::simulator::{
@@ -99,7 +100,7 @@ pub async fn run_until(
     simulator.access.secret.clone_from(&args.client_secret);
     let simulator = SharedSimulator::new(simulator, clock);
     let server = Server::start(simulator.clone(), args.listen).await;
-    let server = server.with_context(|| format!("failed to listen on {}: is the port in use?", args.listen))?;
+    let server = server.map_err(|source| NotListening { address: args.listen, source })?;
     introduce(&args, &scenario, &simulator, &server.base_url(), out, talk)?;
     tokio::select! {
         () = stop => {}

@@ -18,16 +18,16 @@ pub struct UnbuiltCommand {
 }
 
 /// Every row.
-pub const UNBUILT_COMMANDS: &[UnbuiltCommand] = &[
-    UnbuiltCommand { name: "reconcile", instead: "`sierra-sync sync` follows changes and deletions" },
-    UnbuiltCommand { name: "cursor", instead: "`sierra-sync status` shows where each stream is" },
-];
+pub const UNBUILT_COMMANDS: &[UnbuiltCommand] = &[];
 
 /// What is not built yet, commands and settings, as it stands in the README.
 #[must_use]
 pub fn list() -> String {
     let commands: Vec<String> = UNBUILT_COMMANDS.iter().map(|row| format!("`{}`", row.name)).collect();
-    let mut lines = vec![format!("- Commands: {}.", commands.join(", "))];
+    let mut lines = Vec::new();
+    if !commands.is_empty() {
+        lines.push(format!("- Commands: {}.", commands.join(", ")));
+    }
     for row in UNBUILT {
         let values: Vec<String> = row.values.iter().map(|value| format!("`{value}`")).collect();
         let subject = if values.is_empty() { "any value".to_owned() } else { values.join(", ") };

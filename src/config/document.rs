@@ -18,6 +18,8 @@ use crate::config::problem::{Place, Problem};
 pub(super) struct Document {
     pub(super) root: Table,
     file: Option<PathBuf>,
+    /// Where values of the file stood that overrides have replaced.
+    replaced: BTreeMap<KeyPath, Place>,
 }
 
 /// A table: its keys in alphabetical order.
@@ -57,7 +59,7 @@ pub(super) enum Value {
 impl Document {
     /// A document without a file.
     pub(super) fn empty() -> Self {
-        Self { root: Table::new(), file: None }
+        Self { root: Table::new(), file: None, replaced: BTreeMap::new() }
     }
 
     /// Reads `text`, the content of `file`. What could be read is kept; what could not is in the problems.
@@ -70,7 +72,8 @@ impl Document {
             message: format!("not TOML: {}", error.message().replace('\n', ", ")),
             hint: None,
         });
-        (Self { root: lines.table(table.get_ref()), file: Some(file.to_owned()) }, problems.collect())
+        let (root, file) = (lines.table(table.get_ref()), Some(file.to_owned()));
+        (Self { root, file, replaced: BTreeMap::new() }, problems.collect())
     }
 
     /// The value at `path`, if there is one.
@@ -86,12 +89,23 @@ impl Document {
         table.get(last)
     }
 
-    /// Where to point when `path` is wrong: its value; when it is missing, the innermost table that is there.
+    /// Where to point when `path` is wrong: its value; when it is missing, the innermost table of the file. A table that
+    /// an override made is not to blame for what it does not hold.
     pub(super) fn place(&self, path: &KeyPath) -> Place {
+        if let Some(node) = self.node(path) {
+            return node.place.clone();
+        }
         let segments = path.segments();
-        let enclosing = (1..=segments.len()).rev().map(|length| segments.get(..length).unwrap_or_default());
+        let enclosing = (1..segments.len()).rev().map(|length| segments.get(..length).unwrap_or_default());
         let found = enclosing.map(|keys| self.node(&keys.iter().fold(KeyPath::root(), |path, key| path.child(key))));
-        found.flatten().next().map_or_else(|| Place::Missing { path: self.file.clone() }, |node| node.place.clone())
+        let mut places = found.flatten().map(|node| node.place.clone());
+        let in_file = places.find(|place| matches!(place, Place::File { .. }));
+        in_file.unwrap_or_else(|| Place::Missing { path: self.file.clone() })
+    }
+
+    /// Where in the file the value stood that an override replaced at `path`.
+    pub(super) fn replaced(&self, path: &KeyPath) -> Option<&Place> {
+        self.replaced.get(path)
     }
 
     /// Puts `value` at `path`, making the tables above it. A value in the way is replaced.
@@ -107,7 +121,12 @@ impl Document {
             let Value::Table(inner) = &mut node.value else { return };
             table = inner;
         }
-        table.insert(last.clone(), Node { key_place: place.clone(), place: place.clone(), value });
+        let node = Node { key_place: place.clone(), place: place.clone(), value };
+        if let Some(before) = table.insert(last.clone(), node)
+            && matches!(before.place, Place::File { .. })
+        {
+            self.replaced.insert(path.clone(), before.place);
+        }
     }
 }
 

@@ -31,11 +31,6 @@ impl Environment {
     pub(super) fn credentials(&self) -> Option<&PathBuf> {
         self.credentials.as_ref()
     }
-
-    /// Whether any setting comes from here.
-    pub(super) fn is_empty(&self) -> bool {
-        self.variables.is_empty()
-    }
 }
 
 impl<N: Into<String>, V: Into<OsString>> FromIterator<(N, V)> for Environment {

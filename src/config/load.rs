@@ -21,7 +21,8 @@ pub const DEFAULT_FILES: [&str; 2] = ["./sierra-sync.toml", "/etc/sierra-sync/si
 
 /// Loads the configuration: defaults, then the file, then the environment, then `--set` flags (`key=value` pairs).
 ///
-/// Without `path` the first of [`DEFAULT_FILES`] that exists is read; there may be none if the environment says all.
+/// Without `path` the first of [`DEFAULT_FILES`] that exists is read; there may be none if the environment says all,
+/// `config_version` included.
 ///
 /// # Errors
 /// Every problem at once. Nothing is sent anywhere before a configuration is free of them.
@@ -48,7 +49,6 @@ pub fn load_written(
             let text = read_file(file)?;
             Document::parse(file, &text)
         }
-        None if environment.is_empty() => return Err(no_file()),
         None => (Document::empty(), Vec::new()),
     };
     // What could be read of a broken file would only be reported as missing.
@@ -58,6 +58,10 @@ pub fn load_written(
     problems.extend(env::overlay_environment(&mut document, environment));
     for (key, value) in flags {
         env::overlay_flag(&mut document, key, value);
+    }
+    // A variable or two, such as the secret alone, are no configuration: what is missing is the file.
+    if found.is_none() && !document.root.contains_key(VERSION_KEY) {
+        return Err(no_file());
     }
     let reading = Reading::of(&document, environment);
     let config = read(&reading);
@@ -72,7 +76,7 @@ pub fn load_written(
 /// Reads every section. `None` only after a problem.
 pub(super) fn read(reading: &Reading<'_>) -> Option<Config> {
     let mut root = reading.root();
-    root.required("config_version", &VERSION, "The version of this file's language.");
+    root.required(VERSION_KEY, &VERSION, "The version of this file's language.");
     let sierra = sections::sierra::read(&mut root);
     let privacy = sections::privacy::read(&mut root);
     let store = sections::state::read(&mut root, privacy.retention);
@@ -90,6 +94,9 @@ pub(super) fn read(reading: &Reading<'_>) -> Option<Config> {
     places::check(reading, &store, &sinks);
     Some(Config { sierra: sierra.settings?, store, streams, quota, retry, breaker, privacy, marc, sinks, ops, alerts })
 }
+
+/// The key that every configuration has.
+const VERSION_KEY: &str = "config_version";
 
 /// The versions of the file's language that are understood (A17).
 const VERSION: IntegerIn = IntegerIn(1..=1);

@@ -1,6 +1,7 @@
 //! Directories that must not be, or lie in, one another: two writers in one place spoil what each takes for its own.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::path::{Component, Path, PathBuf};
 
 use crate::config::path::KeyPath;
@@ -38,12 +39,59 @@ pub(super) fn check(reading: &Reading<'_>, store: &StoreSettings, sinks: &BTreeM
             reading.refuse(key, message, hint);
         }
     }
+    let directories = sinks.iter().filter_map(|(name, sink)| match &sink.sink {
+        SinkSettings::File(file) => Some((KeyPath::dotted("sinks").child(name).child("path"), file.path.clone())),
+        SinkSettings::Stdout => None,
+    });
+    for (key, path) in directories.chain([(state.0.clone(), store.path.clone())]) {
+        if let Some(message) = in_the_way(&path).filter(|_| !reading.is_refused(&key)) {
+            reading.refuse(&key, message, "name a directory, or one that is to be made");
+        }
+    }
+}
+
+/// What stands at `path` and neither is a directory nor can become one.
+fn in_the_way(path: &Path) -> Option<String> {
+    let shown = path.display();
+    match (path.metadata(), path.read_link()) {
+        (Ok(found), _) if !found.is_dir() => Some(format!("{shown} is there and is no directory")),
+        (Err(error), Ok(target)) if error.kind() == io::ErrorKind::NotFound => {
+            Some(format!("{shown} is a link to {}, which is not there", target.display()))
+        }
+        _ => None,
+    }
 }
 
 /// The directory that `path` names, however it is written: absolute, without `.` and `..`, and with the links of the
 /// part that exists followed.
 fn place_of(path: &Path) -> PathBuf {
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    real(&plain(&absolute), 0)
+}
+
+/// Links followed by hand at most; as many as the system follows.
+const LINKS: u32 = 40;
+
+/// `plain` with the links of the part that exists followed. A link counts as its target also where that is not there
+/// yet: the first of two sinks would make it.
+fn real(plain: &Path, followed: u32) -> PathBuf {
+    for ancestor in plain.ancestors() {
+        let rest = plain.strip_prefix(ancestor).unwrap_or(Path::new(""));
+        // Joining nothing leaves a separator behind, which comparing by components does not see.
+        if let Ok(real) = ancestor.canonicalize() {
+            return real.join(rest);
+        }
+        if let (Ok(target), Some(parent)) = (ancestor.read_link(), ancestor.parent())
+            && followed < LINKS
+        {
+            return real(&self::plain(&parent.join(target).join(rest)), followed + 1);
+        }
+    }
+    plain.to_owned()
+}
+
+/// Without `.` and `..`.
+fn plain(absolute: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for component in absolute.components() {
         match component {
@@ -52,10 +100,5 @@ fn place_of(path: &Path) -> PathBuf {
             other => plain.push(other),
         }
     }
-    let real = plain.ancestors().find_map(|ancestor| {
-        let rest = plain.strip_prefix(ancestor).ok()?;
-        Some(ancestor.canonicalize().ok()?.join(rest))
-    });
-    // Joining nothing leaves a separator behind, which comparing by components does not see.
-    real.unwrap_or(plain)
+    plain
 }

@@ -18,6 +18,8 @@ const MAX_BYTES: u64 = 64 * 1024;
 /// Platforms put secrets here readable by all of the container, and nobody else is in it.
 const PLATFORM_DIRECTORY: &str = "/run/secrets";
 
+const IN_FILE: &str = "a secret does not belong in this file";
+
 /// The keys of one secret.
 pub(super) struct SecretKeys {
     /// The variable's key: `client_secret`. It is not allowed in the file.
@@ -65,6 +67,10 @@ pub(super) fn read(section: &mut Section<'_>, keys: &SecretKeys) -> Written<Secr
 /// The secret itself where a variable gives it. In the file or a flag it is refused.
 fn of_environment(section: &mut Section<'_>, keys: &SecretKeys) -> Written<Secret> {
     let Some(node) = section.unnamed(keys.name) else { return Written::Absent };
+    // Whoever may read the file reads it there, whatever takes its place when it is loaded.
+    if section.refuse_replaced(keys.name, IN_FILE, format!("take it out of there: {} overrides it", node.place)) {
+        return Written::Refused;
+    }
     let variable = section.key(keys.name).variable();
     let (message, hint) = match (&node.place, &node.value) {
         (Place::Environment(_), Value::Untyped(text)) if text.trim().is_empty() => return Written::Absent,
@@ -74,10 +80,7 @@ fn of_environment(section: &mut Section<'_>, keys: &SecretKeys) -> Written<Secre
             "a secret is never given as a flag, where others can read it in the list of processes",
             format!("use {} or {variable}", keys.file),
         ),
-        _ => (
-            "a secret does not belong in this file",
-            format!("put it into a file of its own, named by {}, or into {variable}", keys.file),
-        ),
+        _ => (IN_FILE, format!("put it into a file of its own, named by {}, or into {variable}", keys.file)),
     };
     section.refuse(keys.name, message, hint);
     Written::Refused
@@ -96,12 +99,13 @@ fn read_file(path: &Path, credentials: Option<&PathBuf>) -> Result<Secret, Refus
         message: format!("the file it names cannot be read: {}", describe(&error)),
         hint: "give the path of a file that holds the secret and nothing else, mode 0600".to_owned(),
     };
-    let file = fs::File::open(path).map_err(unreadable)?;
-    let metadata = file.metadata().map_err(unreadable)?;
     let shown = path.display();
-    if !metadata.is_file() {
+    // Before it is opened: a pipe that nobody writes to would be waited for, without end.
+    if !fs::metadata(path).map_err(unreadable)?.is_file() {
         return Err(Refusal { message: format!("{shown} is not a file"), hint: "give the path of a file".to_owned() });
     }
+    let file = fs::File::open(path).map_err(unreadable)?;
+    let metadata = file.metadata().map_err(unreadable)?;
     if metadata.permissions().mode() & 0o007 != 0 && !is_exempt(path, credentials) {
         let message = format!("{shown} can be read by every user of this machine");
         return Err(Refusal { message, hint: format!("run: chmod 600 {shown}") });

@@ -4,6 +4,7 @@
 //! the check of the file, the reading of overrides, the search for near names and the JSON Schema, so that none of
 //! them can drift from the others.
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 
@@ -12,7 +13,7 @@ use crate::config::env::Environment;
 use crate::config::kind::{Kind, Wrong};
 use crate::config::nearest::nearest;
 use crate::config::path::KeyPath;
-use crate::config::problem::{Problem, Warning};
+use crate::config::problem::{Place, Problem, Warning};
 use crate::config::unbuilt;
 
 /// One reading of a configuration: what is read and what is found on the way.
@@ -196,6 +197,15 @@ impl<'r> Section<'r> {
         self.reading.refuse(&self.key(name), message, hint);
     }
 
+    /// Notes that the file has a value under `name` that does not belong there, although an override replaces it; tells
+    /// whether it has.
+    pub(super) fn refuse_replaced(&self, name: &str, message: impl Into<String>, hint: impl Into<String>) -> bool {
+        let key = self.key(name);
+        let Some(place) = self.reading.document.replaced(&key).cloned() else { return false };
+        self.push(Problem { place, key: Some(key), message: message.into(), hint: Some(hint.into()) });
+        true
+    }
+
     /// Notes that this section should not be.
     pub(super) fn refuse_itself(&self, message: impl Into<String>, hint: impl Into<String>) {
         self.reading.refuse(&self.path, message, hint);
@@ -208,7 +218,7 @@ impl<'r> Section<'r> {
 
     /// Reads `node` as `kind`, noting what is wrong under `name`.
     fn read<K: Kind>(&self, name: &str, kind: &K, node: &Node) -> Option<K::Read> {
-        match kind.read(&node.value) {
+        match kind.read(&unquoted(&node.value)) {
             Ok(value) => Some(value),
             Err(wrong) => {
                 for wrong in wrong {
@@ -294,6 +304,18 @@ impl<'r> Section<'r> {
 
     fn push(&self, problem: Problem) {
         self.reading.problems.borrow_mut().push(problem);
+    }
+}
+
+/// An override may be written in quotes, as in the file. A secret never comes here: its quotes are its own.
+fn unquoted(value: &Value) -> Cow<'_, Value> {
+    let quoted = match value {
+        Value::Untyped(text) if text.starts_with(['"', '\'']) => Value::from_override(text, &Place::Flag),
+        _ => None,
+    };
+    match quoted {
+        Some(Value::Text(text)) => Cow::Owned(Value::Untyped(text)),
+        _ => Cow::Borrowed(value),
     }
 }
 

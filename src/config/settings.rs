@@ -5,13 +5,15 @@ use std::collections::BTreeMap;
 use serde_json::json;
 
 use crate::marc::MarcSettings;
-use crate::ops::settings::{AlertSettings, OpsSettings};
+use crate::ops::alert::AlertSettings;
+use crate::ops::settings::OpsSettings;
 use crate::privacy::PrivacySettings;
 use crate::record::Stream;
 use crate::resilience::settings::{BreakerSettings, QuotaSettings, RetrySettings};
 use crate::sierra::SierraSettings;
 use crate::sink::SinkSettings;
 use crate::store::StoreSettings;
+use crate::sync::meaning::Meanings;
 use crate::sync::settings::{RouteSettings, StreamSettings};
 
 /// Everything that was configured, checked, with defaults filled in. `Debug` shows no secret.
@@ -80,6 +82,14 @@ impl Config {
         let marc = (stream == Stream::Bibs).then(|| json!(self.marc));
         let shape = json!({ "stream": of_stream, "privacy": self.privacy_shape(stream), "marc": marc });
         SettingsHash::of(&shape)
+    }
+
+    /// What the events of each stream mean: the hash of its settings, as hexadecimal digits.
+    #[must_use]
+    pub fn meanings(&self) -> Meanings {
+        let hex = |bytes: [u8; 16]| bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        let streams = self.streams.iter().map(|settings| settings.stream);
+        streams.map(|stream| (stream, hex(self.settings_hash(stream).bytes()))).collect()
     }
 
     /// A hash of the part of `[privacy]` that shapes `stream`'s events: pending events captured under another one

@@ -21,13 +21,6 @@ pub const UNBUILT: &[Unbuilt] = &[
     Unbuilt { key: "sinks.*.type", values: &["postgres", "nats", "webhook"], instead: "built are file and stdout" },
     Unbuilt { key: "sinks.*.format", values: &["mrc", "marc-json"], instead: "built are ndjson and marcxml" },
     Unbuilt { key: "sinks.*.compress", values: &["gzip", "zstd"], instead: "leave it out or write \"none\"" },
-    Unbuilt { key: "streams.*.cron", values: &[], instead: "use interval" },
-    Unbuilt { key: "streams.*.zone", values: &[], instead: "use interval" },
-    Unbuilt { key: "streams.*.late_sweep", values: &["daily", "weekly"], instead: "leave it out or write \"off\"" },
-    Unbuilt { key: "streams.*.reconcile", values: &["daily", "weekly"], instead: "leave it out or write \"off\"" },
-    Unbuilt { key: "alerts.webhook", values: &[], instead: "leave it out" },
-    Unbuilt { key: "alerts.secret_file", values: &[], instead: "leave it out" },
-    Unbuilt { key: "alerts.deadman_url", values: &[], instead: "leave it out" },
 ];
 
 /// The sentence for `value` at `path`, if that is not built yet.

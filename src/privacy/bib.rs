@@ -51,7 +51,7 @@ fn mask_raw_var_field(field: &RawValue, marc_drop: &MarcDrop) -> Option<Box<RawV
         })
         .collect();
     let content = member(field, "content").and_then(string);
-    let mut probe = VarField { marc_tag: Some(tag), content, ..VarField::default() };
+    let mut probe = VarField { marc_tag: Some(tag.into()), content, ..VarField::default() };
     let stays = marc_drop.mask(&mut probe) || !kept.is_empty();
     if marc_drop.drops_field(probe.marc_tag.as_deref()?) || !stays {
         return None;

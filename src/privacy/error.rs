@@ -34,7 +34,8 @@ pub enum KeyFileError {
         path: PathBuf,
     },
     /// Others than its owner may read or write it.
-    #[error("use the key file {}: its mode is {mode:04o}, so others can get at it; run chmod 600 on it", path.display())]
+    #[error("use the key file {}: its mode is {mode:04o}, so others can get at it; run: chmod 600 {}",
+        path.display(), path.display())]
     Exposed {
         /// The file.
         path: PathBuf,
@@ -66,6 +67,32 @@ pub enum KeyFileError {
         /// The line of the second one, from 1.
         line: usize,
     },
+}
+
+impl KeyFileError {
+    /// What to do about it, where the message does not say so itself.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Read { path, source } => Some(match source.kind() {
+                std::io::ErrorKind::NotFound => {
+                    "restore it from a backup, or correct privacy.key_file; where nothing was \
+                    synced with it yet, make one: umask 077; openssl rand -hex 32 > FILE"
+                        .to_owned()
+                }
+                std::io::ErrorKind::PermissionDenied => {
+                    format!("make it belong to the user that runs sierra-sync: chown USER {}", path.display())
+                }
+                _ => "see that privacy.key_file names a text file with one key a line".to_owned(),
+            }),
+            Self::Create { .. } => Some("see that state.path is a directory that this user may write".to_owned()),
+            Self::Gone { .. }
+            | Self::Exposed { .. }
+            | Self::Malformed { .. }
+            | Self::Empty { .. }
+            | Self::Repeated { .. } => None,
+        }
+    }
 }
 
 /// Why a sealed value cannot be opened.

@@ -25,7 +25,6 @@ pub(in crate::privacy) struct ItemRules {
 impl ItemRules {
     /// Applies these rules to the decoded fields and to the raw ones.
     pub(in crate::privacy) fn mask(&self, item: &mut Item) {
-        item.fixed_fields.retain(|number, _| !self.drops_fixed(number));
         item.var_fields.retain(|field| self.keeps_var(&field.field_tag));
         self.mask_raw(&mut item.fields);
     }

@@ -32,6 +32,10 @@ const HEADER: &str = "\
 /// When the file cannot be read, is open to others than its owner, or holds anything that is not a key.
 pub(in crate::privacy) fn read(path: &Path) -> Result<Vec<Key>, KeyFileError> {
     let failed = |source| KeyFileError::Read { path: path.to_owned(), source };
+    // Before it is opened: a pipe that nobody writes to would be waited for, without end.
+    if !fs::metadata(path).map_err(failed)?.is_file() {
+        return Err(failed(io::Error::new(io::ErrorKind::InvalidInput, "it is not a file")));
+    }
     let file = File::open(path).map_err(failed)?;
     let mode = file.metadata().map_err(failed)?.permissions().mode() & 0o7777;
     let by_systemd = std::env::var_os("CREDENTIALS_DIRECTORY");

@@ -121,12 +121,12 @@ mod tests {
 
     fn field(tag: &str, content: Option<&str>, subfields: &[(&str, &str)]) -> VarField {
         VarField {
-            field_tag: "n".to_owned(),
-            marc_tag: Some(tag.to_owned()),
+            field_tag: "n".into(),
+            marc_tag: Some(tag.into()),
             content: content.map(str::to_owned),
             subfields: subfields
                 .iter()
-                .map(|(tag, content)| Subfield { tag: (*tag).to_owned(), content: (*content).to_owned() })
+                .map(|(tag, content)| Subfield { tag: (*tag).into(), content: (*content).to_owned() })
                 .collect(),
             ..VarField::default()
         }

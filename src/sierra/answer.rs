@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use http::StatusCode;
+use tokio::runtime::{Handle, RuntimeFlavor};
 
 use super::api_error::ApiError;
 use super::decode::decode_page;
@@ -28,14 +29,16 @@ pub(super) enum Read {
     Nothing,
 }
 
-/// Reads the answer to `query`; a large body is decoded off the runtime's threads.
+/// Reads the answer to `query`; a large body is decoded off the runtime's threads, where there are several. On a single
+/// one that would only leave to chance when it is done, and a simulation could not be repeated.
 pub(super) async fn read_list(
     query: &PageQuery,
     result: &Result<http::Response<Bytes>, TransportError>,
 ) -> Result<Read, Fault> {
     let answer = result.as_ref().map_err(|error| Fault::Transport(error.clone()))?;
     let (status, body) = (answer.status(), answer.body().clone());
-    if body.len() < LARGE_BODY {
+    let has_several = Handle::current().runtime_flavor() != RuntimeFlavor::CurrentThread;
+    if body.len() < LARGE_BODY || !has_several {
         return read(query, status, &body);
     }
     let query = query.clone();
@@ -50,9 +53,6 @@ pub(super) async fn read_list(
 }
 
 fn read(query: &PageQuery, status: StatusCode, body: &[u8]) -> Result<Read, Fault> {
-    if status == StatusCode::NO_CONTENT {
-        return Ok(Read::Nothing);
-    }
     if !status.is_success() {
         let error = ApiError::read(body);
         // A 404 is nothing only when Sierra itself says so: any other one is a wrong path, a proxy or a redeploy

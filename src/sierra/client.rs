@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
+use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -20,10 +21,11 @@ use super::exchange::Exchange;
 use super::health::{SierraCheck, endpoint_of};
 use super::log::{self, QuotaWaitCounter, RetryLog};
 use super::numbers::RequestNumbers;
+use super::page::Checked;
 use super::page_call::{self, ControlCall, PageCall, PageRead};
-use super::poison::{EndpointMemory, Failures};
+use super::poison::{EndpointMemory, Failures, Signature};
 use super::pulse::{PulseCall, PulseRead, TokenInfo};
-use super::query::{self, FieldLists};
+use super::query::{self, FieldLists, Sample};
 use super::session::Session;
 use super::settings::SierraSettings;
 use super::token_call::Way;
@@ -61,7 +63,7 @@ pub struct ClientParts<'a> {
 
 /// A Sierra, over its REST API.
 ///
-/// Dropping it ends its background tasks: health checks while the breaker is open, and the early replacement of tokens.
+/// Dropping it ends its background tasks: health checks while the breaker is open, from the first call on, and the early replacement of tokens.
 pub struct SierraClient {
     pub(super) inner: Arc<Inner>,
     /// Ends with the client; nothing is ever taken out.
@@ -78,9 +80,11 @@ pub(super) struct Inner {
     memories: PerEndpoint<Mutex<EndpointMemory>>,
     quota_waits: QuotaWaitCounter,
     has_reported_key: AtomicBool,
+    /// Told of each call: who only looks makes none, and asks nobody how Sierra is either.
+    has_work: Notify,
     /// Set where one health check is waited for: ends the wait.
     awaits_check_until: OnceLock<CancellationToken>,
-    /// Endpoints that were suspended then: their next call waits as well.
+    /// Endpoints whose calls were held back then: their next call waits as well.
     owed_checks: PerEndpoint<AtomicBool>,
 }
 
@@ -105,13 +109,15 @@ impl SierraClient {
             memories: PerEndpoint::from_fn(|_| Mutex::default()),
             quota_waits: QuotaWaitCounter::default(),
             has_reported_key: AtomicBool::new(false),
+            has_work: Notify::new(),
             awaits_check_until: OnceLock::new(),
             owed_checks: PerEndpoint::default(),
         });
         let mut tasks = JoinSet::new();
         let checks = Arc::clone(&inner);
         tasks.spawn(async move {
-            let mut check = SierraCheck { auth: &checks.auth, exchange: &checks.exchange };
+            checks.has_work.notified().await;
+            let mut check = SierraCheck { auth: &checks.auth, exchange: &checks.exchange, memories: &checks.memories };
             run_health_checks(&checks.line, &mut check).await
         });
         let tokens = Arc::clone(&inner);
@@ -121,13 +127,15 @@ impl SierraClient {
 
     /// From now on a sign of life that is asked for while the breaker is open waits for the health check that is due
     /// next, a minute at most, before it gives up; not where a person holds the breaker open. So does the next call to
-    /// each endpoint that is suspended at present. `cancel` ends the wait. For commands that end, which would else be
+    /// each endpoint that is held back at present. `cancel` ends the wait. For commands that end, which would else be
     /// over before the check is, one after the other; a service comes back by itself.
     pub fn await_health_checks(&self, cancel: CancellationToken) {
+        self.inner.has_work.notify_one();
+        let is_held = self.held_open().is_some();
         for endpoint in Endpoint::ALL {
             let rejection = self.inner.line.breaker().rejects(Some(endpoint));
-            let is_suspended = rejection.is_some_and(|rejection| rejection.scope == Scope::Endpoint(endpoint));
-            self.inner.owed_checks.of(endpoint).store(is_suspended, Ordering::Relaxed);
+            let is_owed = rejection.is_some_and(|rejection| rejection.scope != Scope::Key || !is_held);
+            self.inner.owed_checks.of(endpoint).store(is_owed, Ordering::Relaxed);
         }
         // Said twice, the first stays: there is one command in a process.
         drop(self.inner.awaits_check_until.set(cancel));
@@ -168,6 +176,7 @@ impl Inner {
             && self.outage().is_some_and(|outage| !outage.held)
         {
             tokio::select! {
+                biased;
                 _ = self.line.breaker().decided() => {}
                 () = cancel.cancelled() => {}
             }
@@ -202,6 +211,7 @@ impl Inner {
             && self.owed_checks.of(endpoint).swap(false, Ordering::Relaxed)
         {
             tokio::select! {
+                biased;
                 () = self.line.breaker().decided_for(endpoint) => {}
                 () = cancel.cancelled() => {}
             }
@@ -235,13 +245,7 @@ impl Inner {
         let answers = if memory().answered_since(&call.failures) {
             true
         } else {
-            let session = self.session(call.session.endpoint);
-            let mut control = ControlCall { session, query: call.query, was_sent: false };
-            let context = self.context(class_of(call.query.class), &control.session);
-            let outcome = self.line.call(&context, &mut control, &RetryLog).await;
-            let tally = outcome.as_ref().map_or_else(|ended| ended.tally, |success| success.tally);
-            *traffic += control.session.traffic(tally);
-            outcome.is_ok()
+            self.answers_others(call, signature, traffic).await
         };
         if answers {
             memory().found(signature, Instant::now());
@@ -249,11 +253,30 @@ impl Inner {
         answers
     }
 
+    /// Whether the endpoint answers a small question. The first of its records may be the one that spoils the page, and
+    /// then spoils the question too: another is asked that this record is not in.
+    async fn answers_others(&self, call: &PageCall<'_>, signature: Signature, traffic: &mut Traffic) -> bool {
+        for sample in Sample::ALL {
+            let session = self.session(call.session.endpoint);
+            let mut control =
+                ControlCall { session, query: call.query, sample, signature, was_sent: false, is_spoiled_alike: false };
+            let context = self.context(class_of(call.query.class), &control.session);
+            let outcome = self.line.call(&context, &mut control, &RetryLog).await;
+            let tally = outcome.as_ref().map_or_else(|ended| ended.tally, |success| success.tally);
+            *traffic += control.session.traffic(tally);
+            if outcome.is_ok() || !control.is_spoiled_alike {
+                return outcome.is_ok();
+            }
+        }
+        false
+    }
+
     pub(super) fn session(&self, endpoint: Endpoint) -> Session<'_> {
         Session::new(&self.auth, &self.exchange, endpoint, Way::Line(&self.line, self.patience))
     }
 
     pub(super) fn context(&self, class: Class, session: &Session<'_>) -> CallContext {
+        self.has_work.notify_one();
         let id = Arc::clone(&session.correlation_id);
         CallContext { patience: self.patience, ..CallContext::sierra(session.endpoint, class, id) }
     }
@@ -331,7 +354,8 @@ fn answer(read: PageRead, traffic: Traffic) -> Answer {
     match read {
         Read::Nothing => Answer::Nothing { sent, answered, date, traffic },
         Read::Page { checked, .. } => {
-            Answer::Page(Page { entries: checked.entries, last_id: checked.last_id, sent, answered, date, traffic })
+            let Checked { entries, last_id, was_out_of_order } = checked;
+            Answer::Page(Page { entries, last_id, was_out_of_order, sent, answered, date, traffic })
         }
     }
 }

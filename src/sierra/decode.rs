@@ -11,11 +11,8 @@ use serde_json::value::RawValue;
 
 use super::envelope::{self, InvalidBody, Opened};
 use super::fields::{self, FieldError};
-use super::surrogate;
 use super::wire::{RawObject, WireEntry};
-use crate::record::{
-    Bib, Entry, Fields, FixedFields, Item, Live, RawPatron, RecordNumber, Stream, Tombstone, VarField,
-};
+use crate::record::{Bib, Entry, Fields, Item, Live, RawPatron, RecordNumber, Stream, Tombstone, VarField, surrogate};
 use crate::sync::ports::BadEntry;
 use crate::sync::window::whole_second;
 
@@ -35,7 +32,7 @@ pub struct DecodedPage {
 /// a success (A5).
 pub fn decode_page(stream: Stream, body: &[u8]) -> Result<DecodedPage, InvalidBody> {
     let text = envelope::text(body)?;
-    let (text, replaced_surrogates) = surrogate::repair(text);
+    let (text, replaced_surrogates) = surrogate::replace_unpaired(text);
     let entries = match envelope::open_page(&text)? {
         Opened::Entries(entries) => entries.into_iter().map(|entry| decode(stream, entry)).collect(),
         Opened::Nothing => Vec::new(),
@@ -48,7 +45,7 @@ pub fn decode_page(stream: Stream, body: &[u8]) -> Result<DecodedPage, InvalidBo
 /// # Errors
 /// When the text is not a JSON object or a field that matters has an unexpected type.
 pub fn decode_entry(stream: Stream, json: &str) -> Result<Entry, BadEntry> {
-    let (json, _) = surrogate::repair(json);
+    let (json, _) = surrogate::replace_unpaired(json);
     match serde_json::from_str::<RawObject<'_>>(&json) {
         Ok(object) => decode(stream, WireEntry::Object(object)),
         Err(_) => decode(stream, WireEntry::NotAnObject),
@@ -160,7 +157,6 @@ impl<'a> Known<'a> {
                 updated,
                 suppressed,
                 locations: self.locations()?,
-                fixed_fields: self.fixed_fields()?,
                 var_fields: self.var_fields()?,
                 marc: self.marc.map(ToOwned::to_owned),
                 fields: kept(object),
@@ -171,13 +167,11 @@ impl<'a> Known<'a> {
                 suppressed,
                 location: self.location.map(|raw| code("location", raw)).transpose()?.flatten(),
                 bib_ids: self.bib_ids()?,
-                fixed_fields: self.fixed_fields()?,
                 var_fields: self.var_fields()?.unwrap_or_default(),
                 fields: kept(object),
             })),
             Stream::Patrons => {
                 // Not kept apart, but what masking will read must be bounded as in the other streams.
-                self.fixed_fields()?;
                 self.var_fields()?;
                 Live::Patron(Box::new(RawPatron::new(id, updated, suppressed, kept(object))))
             }
@@ -186,7 +180,9 @@ impl<'a> Known<'a> {
 
     fn id(&self) -> Result<RecordNumber, FieldError> {
         let expected = || FieldError::new("id", "a record number");
-        serde_json::from_str(self.id.ok_or_else(expected)?.get()).map_err(|_| expected())
+        let number: RecordNumber = serde_json::from_str(self.id.ok_or_else(expected)?.get()).map_err(|_| expected())?;
+        // No record has the number 0, and no position can lie before it.
+        if number.value() == 0 { Err(expected()) } else { Ok(number) }
     }
 
     /// `deleted` decides; where it is missing (`fields=id,deletedDate`) the date does.
@@ -221,11 +217,9 @@ impl<'a> Known<'a> {
         Ok(ids)
     }
 
-    fn fixed_fields(&self) -> Result<FixedFields, FieldError> {
-        self.fixed_fields.map_or_else(|| Ok(FixedFields::new()), fields::fixed)
-    }
-
+    /// The variable fields. The fixed ones are only looked at, and stay among the raw fields as they came.
     fn var_fields(&self) -> Result<Option<Vec<VarField>>, FieldError> {
+        self.fixed_fields.map_or(Ok(()), fields::check_fixed)?;
         self.var_fields.map(fields::variable).transpose()
     }
 }
@@ -341,7 +335,7 @@ mod tests {
         assert_eq!((bib.id, bib.suppressed), (RecordNumber::new(2_100_417), true));
         assert_eq!(bib.updated, "2024-03-09T02:14:07Z".parse().ok());
         assert_eq!(bib.locations, ["main", "annex"]);
-        assert_eq!(bib.fixed_fields["31"].get(), r#"{"label":"BCODE3","value":"-"}"#);
+        assert_eq!(bib.fields.get("fixedFields").expect("kept").get(), r#"{"31":{"label":"BCODE3","value":"-"}}"#);
         let fields = bib.var_fields.expect("var fields");
         assert_eq!(fields[0].content.as_deref(), Some("ex0001"));
         assert_eq!(fields[1].subfields, [Subfield { tag: "a".into(), content: "Field \"guide\"".into() }]);
@@ -426,6 +420,8 @@ mod tests {
             (r#"{"id":null}"#, "id: expected a record number"),
             (r#"{"id":"b12"}"#, "id: expected a record number"),
             (r#"{"id":-1}"#, "id: expected a record number"),
+            (r#"{"id":0}"#, "id: expected a record number"),
+            (r#"{"id":"0"}"#, "id: expected a record number"),
             (r#"{"id":1,"updatedDate":"yesterday"}"#, "updatedDate: expected a date and time"),
             (r#"{"id":1,"updatedDate":17}"#, "updatedDate: expected a date and time"),
             (r#"{"id":1,"deleted":"maybe"}"#, "deleted: expected true or false"),
@@ -436,7 +432,7 @@ mod tests {
             (r#"{"id":1,"fixedFields":[]}"#, "fixedFields: expected an object"),
             (r#"{"id":1,"varFields":"x"}"#, "varFields: expected a list"),
             (r#"{"id":1,"varFields":[{},7]}"#, "varFields[1]: expected an object"),
-            (r#"{"id":1,"varFields":[{"marcTag":245}]}"#, "varFields[0].marcTag: expected text"),
+            (r#"{"id":1,"varFields":[{"marcTag":[]}]}"#, "varFields[0].marcTag: expected text"),
             (r#"{"id":1,"varFields":[{"subfields":{}}]}"#, "varFields[0].subfields: expected a list"),
             (r#"{"id":1,"varFields":[{"subfields":[7]}]}"#, "varFields[0].subfields[0]: expected an object"),
             (

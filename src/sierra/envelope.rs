@@ -1,8 +1,9 @@
 //! What an answer is: a page, Sierra's own "nothing", or a failure, whatever its status pretends (A5).
 //!
 //! A success is a 2xx *and* a JSON object *and* an array `entries` *and* no top-level `code` or `httpStatus`
-//! (sierra-api.md §5.3). "Nothing" is a 404 with code 107, a 204, or a success whose array is empty; `answer` puts the
-//! three together, and a failure can never become one.
+//! (sierra-api.md §5.3). "Nothing" is a 404 with code 107 or a success whose array is empty; `answer` puts the two
+//! together, and a failure can never become one. A 204 is an empty body under a success status: Sierra gives it to writes
+//! alone, so on a list it is somebody else's answer (A5).
 
 use super::wire::{WireEntries, WireEntry, WirePage};
 
@@ -49,6 +50,9 @@ pub enum InvalidBody {
     /// `entries` is not an array.
     #[error("the entries are not a list")]
     EntriesNotAList,
+    /// No entries beside a `total` that says there are some.
+    #[error("the list of entries is empty although their total is not 0")]
+    Contradiction,
     /// An answer of the export that names no file of ours.
     #[error("the object names no export file")]
     NoFile,
@@ -77,6 +81,7 @@ pub(super) fn open_page(text: &str) -> Result<Opened<'_>, InvalidBody> {
     match page.entries {
         None => Err(InvalidBody::NoEntries),
         Some(WireEntries::NotAList) => Err(InvalidBody::EntriesNotAList),
+        Some(WireEntries::List(entries)) if entries.is_empty() && page.has_total => Err(InvalidBody::Contradiction),
         Some(WireEntries::List(entries)) if entries.is_empty() => Ok(Opened::Nothing),
         Some(WireEntries::List(entries)) => Ok(Opened::Entries(entries)),
     }

@@ -14,7 +14,7 @@ use super::poison::Signature;
 use super::scrub::Scrubber;
 use super::transport::{TransportError, TransportErrorKind};
 use crate::resilience::breaker::{OutageSnapshot, Scope};
-use crate::resilience::retry::{Ended, Ending};
+use crate::resilience::retry::{Ended, Ending, ParkReason};
 use crate::resilience::taxonomy::{Decision, Evidence};
 use crate::sync::ports::{SourceError, SourceErrorKind, Traffic};
 
@@ -83,6 +83,9 @@ impl Fault {
     /// For people. Sierra's words are quoted through `scrubber`; without one they are not quoted at all (patrons).
     pub(super) fn into_error(self, scrubber: Option<&Scrubber>) -> AttemptError {
         match self {
+            Self::Transport(error) if error.kind == TransportErrorKind::Untrusted => {
+                AttemptError::Untrusted(error.to_string())
+            }
             Self::Transport(error) => AttemptError::Transport(error.to_string()),
             Self::Violation(violation) => AttemptError::Violation(violation),
             Self::Invalid { status, reason, error } => {
@@ -102,6 +105,9 @@ pub(super) enum AttemptError {
     /// No complete answer came.
     #[error("the request {0}")]
     Transport(String),
+    /// No complete answer came, since Sierra's certificate is not believed.
+    #[error("the request {0}")]
+    Untrusted(String),
     /// A failure dressed as success.
     #[error("Sierra answered {status} and {reason}")]
     Invalid {
@@ -142,7 +148,16 @@ impl AttemptError {
         match self {
             Self::Invalid { code, .. } | Self::Refused { code, .. } => *code,
             Self::NoToken(error) => error.code(),
-            Self::Transport(_) | Self::Violation(_) | Self::Latched { .. } => None,
+            Self::Transport(_) | Self::Untrusted(_) | Self::Violation(_) | Self::Latched { .. } => None,
+        }
+    }
+
+    /// Whether it is Sierra's certificate, in whichever call.
+    fn is_untrusted(&self) -> bool {
+        match self {
+            Self::Untrusted(_) => true,
+            Self::NoToken(error) => error.is_untrusted(),
+            _ => false,
         }
     }
 }
@@ -220,6 +235,9 @@ fn kind(ended: &Ended<AttemptError>, around: &Surroundings<'_>) -> SourceErrorKi
         return SourceErrorKind::Credentials;
     }
     match ended.ending {
+        Ending::Parked { reason: ParkReason::RetryAfter, resume_at } => {
+            SourceErrorKind::AskedToWait { resume_at: (around.date_of)(resume_at) }
+        }
         Ending::Parked { resume_at, .. } => SourceErrorKind::WaitingQuota { resume_at: (around.date_of)(resume_at) },
         Ending::CircuitOpen { rejection } if rejection.scope == Scope::Key => SourceErrorKind::CircuitOpen,
         Ending::CircuitOpen { .. } => SourceErrorKind::Suspended,
@@ -251,12 +269,17 @@ fn message(ended: &Ended<AttemptError>, around: &Surroundings<'_>, kind: SourceE
         SourceErrorKind::WaitingQuota { resume_at } => {
             format!("{endpoint}: quota allows no call before {}{last}", to_the_second(resume_at))
         }
+        SourceErrorKind::AskedToWait { resume_at } => {
+            format!("{endpoint}: Sierra asks to wait until {}{last}", to_the_second(resume_at))
+        }
         SourceErrorKind::Narrow => format!("{endpoint}: this page always fails while others do not{last}"),
         SourceErrorKind::Exhausted => {
             let (sends, elapsed) = (ended.tally.sends, rounded(ended.tally.elapsed));
             match sends {
                 0 => format!("{endpoint}: no request could be sent within {elapsed:?}{last}"),
+                1 if elapsed.is_zero() => format!("{endpoint}: no good answer to 1 request{last}"),
                 1 => format!("{endpoint}: no good answer to 1 request within {elapsed:?}{last}"),
+                _ if elapsed.is_zero() => format!("{endpoint}: no good answer to {sends} requests{last}"),
                 _ => format!("{endpoint}: no good answer to {sends} requests within {elapsed:?}{last}"),
             }
         }
@@ -290,6 +313,11 @@ fn hint(ended: &Ended<AttemptError>, around: &Surroundings<'_>, kind: SourceErro
             and not expired (Sierra Admin, Sierra API keys)"
                 .to_owned()
         }
+        SourceErrorKind::Exhausted if ended.error.as_ref().is_some_and(AttemptError::is_untrusted) => {
+            "see that sierra.base_url has the name that the certificate is made out to and that the certificate has not \
+            expired; where its issuer is one of your own, or a proxy's, name that root certificate in sierra.ca_file"
+                .to_owned()
+        }
         SourceErrorKind::Exhausted if ended.status.is_none() => "see that sierra.base_url is right and that this \
             machine reaches it; what is owed is asked for again on schedule"
             .to_owned(),
@@ -298,6 +326,9 @@ fn hint(ended: &Ended<AttemptError>, around: &Surroundings<'_>, kind: SourceErro
             .to_owned(),
         SourceErrorKind::WaitingQuota { .. } => "nothing to do: it goes on by itself; if it happens daily, lower \
             quota.share or lengthen the intervals, or ask the vendor for a larger grant"
+            .to_owned(),
+        SourceErrorKind::AskedToWait { .. } => "nothing to do: it is asked again by then; if it goes on, look at Sierra's \
+            own health"
             .to_owned(),
         SourceErrorKind::CircuitOpen if around.outage.as_ref().is_some_and(|outage| outage.held) => {
             "`sierra-sync breaker close --yes` lets calls go again before that; ask whoever opened it".to_owned()
@@ -333,6 +364,11 @@ fn hint(ended: &Ended<AttemptError>, around: &Surroundings<'_>, kind: SourceErro
 
 fn permanent_hint(status: Option<u16>, code: Option<i64>, endpoint: &str) -> String {
     match (status, code) {
+        (Some(304), _) => {
+            "no question was conditional, so this is the answer of a cache between here and Sierra: have it \
+            leave the API alone"
+                .to_owned()
+        }
         (Some(300..=399), _) => {
             "sierra.base_url leads to a redirect, which is not followed with a token in hand: set it \
             to the final address"

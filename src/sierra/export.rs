@@ -5,9 +5,10 @@
 //! error may lie where a file was expected (sierra-api.md §4.1).
 
 use serde::Deserialize;
+use serde_json::value::RawValue;
 
 use super::answer::invalid;
-use super::api_error::ApiError;
+use super::api_error::{ApiError, integer};
 use super::auth::Refusal;
 use super::client::{Inner, class_of};
 use super::envelope::InvalidBody;
@@ -17,7 +18,8 @@ use super::log::RetryLog;
 use super::query::MAX_LIMIT;
 use super::session::Session;
 use crate::resilience::endpoint::Endpoint;
-use crate::resilience::retry::{Answer, Attempt, Call};
+use crate::resilience::retry::{Answer, Attempt, Budget, Call, Ended, Ending, Tally};
+use crate::resilience::taxonomy::Decision;
 use crate::sync::RequestNumber;
 use crate::sync::ports::{MarcExport, MarcQuery, SourceError, Traffic};
 
@@ -49,7 +51,8 @@ impl Inner {
         let mut fetch = FetchCall { session: self.session(Endpoint::BibsMarcFile), path: &path, records: file.records };
         let context = self.context(class, &fetch.session);
         let fetched = self.line.call(&context, &mut fetch, &RetryLog).await;
-        let mut remove = RemoveCall { session: self.session(Endpoint::BibsMarcFile), path: &path };
+        let session = self.session(Endpoint::BibsMarcFile);
+        let mut remove = RemoveCall { session, path: &path, was_sent: false };
         let context = self.context(class, &remove.session);
         // Best effort: a key that may only read is refused, and then the file stays until Sierra removes it.
         let removed = self.line.call(&context, &mut remove, &RetryLog).await;
@@ -84,11 +87,11 @@ struct File {
 /// Reads the summary of the first phase.
 fn read_summary(body: &[u8]) -> Result<Option<File>, InvalidBody> {
     #[derive(Deserialize)]
-    struct Summary {
+    struct Summary<'a> {
         #[serde(default)]
         file: Option<String>,
-        #[serde(default, rename = "outputRecords")]
-        output_records: Option<u64>,
+        #[serde(default, rename = "outputRecords", borrow)]
+        output_records: Option<&'a RawValue>,
         #[serde(default)]
         code: Option<serde::de::IgnoredAny>,
     }
@@ -98,15 +101,16 @@ fn read_summary(body: &[u8]) -> Result<Option<File>, InvalidBody> {
     if ApiError::read(body).is_some() {
         return Err(InvalidBody::ErrorObject);
     }
-    let summary: Summary = serde_json::from_slice(body).map_err(|_| InvalidBody::Malformed)?;
+    let summary: Summary<'_> = serde_json::from_slice(body).map_err(|_| InvalidBody::Malformed)?;
     if summary.code.is_some() {
         return Err(InvalidBody::ErrorObject);
     }
-    if summary.output_records == Some(0) && summary.file.is_none() {
+    let records = summary.output_records.and_then(integer).and_then(|records| u64::try_from(records).ok());
+    if records == Some(0) && summary.file.is_none() {
         return Ok(None);
     }
     let name = summary.file.as_deref().and_then(file_name).ok_or(InvalidBody::NoFile)?;
-    Ok(Some(File { name, records: summary.output_records }))
+    Ok(Some(File { name, records }))
 }
 
 /// The last part of the file's address.
@@ -217,10 +221,11 @@ impl Call for FetchCall<'_> {
     }
 }
 
-/// Phase three. Any answer will do.
+/// Phase three, a courtesy: sent once, and of its failures only a throttle is heeded.
 struct RemoveCall<'a> {
     session: Session<'a>,
     path: &'a str,
+    was_sent: bool,
 }
 
 impl Call for RemoveCall<'_> {
@@ -228,6 +233,10 @@ impl Call for RemoveCall<'_> {
     type Error = AttemptError;
 
     async fn prepare(&mut self, renew: bool) -> Result<(), Refusal> {
+        if self.was_sent {
+            let ending = Ending::BudgetExhausted { budget: Budget::Attempts };
+            return Err(Box::new(Ended { ending, status: None, error: None, tally: Tally::default() }));
+        }
         self.session.prepare(renew).await
     }
 
@@ -236,17 +245,20 @@ impl Call for RemoveCall<'_> {
     }
 
     async fn send(&mut self, attempt: Attempt) -> Answer<(), AttemptError> {
+        self.was_sent = true;
         let correlation_id = std::sync::Arc::clone(&self.session.correlation_id);
         let manner = self.session.manner(attempt, false, &correlation_id);
         let received = self.session.send(http::Method::DELETE, self.path, "application/json", manner).await;
-        match &received.result {
-            Ok(_) => self.session.good(&received, manner, ()),
-            Err(error) => {
-                let fault = Fault::Transport(error.clone());
-                let decision = received.decision(&fault);
-                self.session.bad(&received, manner, fault, decision)
-            }
-        }
+        let fault = match &received.result {
+            Ok(answer) if answer.status().is_success() => return self.session.good(&received, manner, ()),
+            Ok(answer) => Fault::Refused { status: answer.status().as_u16(), error: ApiError::read(answer.body()) },
+            Err(error) => Fault::Transport(error.clone()),
+        };
+        let decision = match received.decision(&fault) {
+            throttle @ (Decision::Throttled | Decision::Refused(_)) => throttle,
+            _ => Decision::Waived,
+        };
+        self.session.bad(&received, manner, fault, decision)
     }
 
     fn overdue(&mut self, _: Attempt) -> AttemptError {
@@ -267,6 +279,8 @@ mod tests {
                 file("12", Some(2)),
             ),
             (r#"{"file":"http://elsewhere/v6/bibs/marc/files/a-1.mrc"}"#, file("a-1.mrc", None)),
+            (r#"{"file":"https://h/v6/bibs/marc/files/12","outputRecords":"2"}"#, file("12", Some(2))),
+            (r#"{"file":"https://h/v6/bibs/marc/files/12","outputRecords":-1}"#, file("12", None)),
             (r#"{"inputRecords":0,"outputRecords":0}"#, Ok(None)),
             (r#"{"outputRecords":2}"#, Err(InvalidBody::NoFile)),
             (r#"{"file":"https://h/v6/bibs/marc/files/../../token","outputRecords":2}"#, Err(InvalidBody::NoFile)),

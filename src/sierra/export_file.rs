@@ -5,6 +5,7 @@
 //! will not agree with what is known of it and is read by list.
 
 use bytes::Bytes;
+use compact_str::ToCompactString;
 
 use super::envelope::InvalidBody;
 use crate::marc::iso2709::Reader;
@@ -93,23 +94,20 @@ fn number_of(record: &Record) -> Option<RecordNumber> {
 
 /// The fields as Sierra's lists would have them, the leader first.
 fn stored_fields(record: &Record) -> Vec<VarField> {
-    let leader = VarField {
-        field_tag: "_".to_owned(),
-        content: Some(record.leader().as_str().to_owned()),
-        ..VarField::default()
-    };
+    let leader =
+        VarField { field_tag: "_".into(), content: Some(record.leader().as_str().to_owned()), ..VarField::default() };
     let stored = record.fields().filter(|field| !GENERATED.contains(&field.tag().as_str())).map(|field| match field {
         Field::Control { tag, value } => {
-            VarField { marc_tag: Some(tag.as_str().to_owned()), content: Some(value.to_owned()), ..VarField::default() }
+            VarField { marc_tag: Some(tag.as_str().into()), content: Some(value.to_owned()), ..VarField::default() }
         }
         Field::Data { tag, indicators: [first, second], subfields } => VarField {
-            marc_tag: Some(tag.as_str().to_owned()),
-            ind1: Some(char::from(first.as_byte()).to_string()),
-            ind2: Some(char::from(second.as_byte()).to_string()),
+            marc_tag: Some(tag.as_str().into()),
+            ind1: Some(char::from(first.as_byte()).to_compact_string()),
+            ind2: Some(char::from(second.as_byte()).to_compact_string()),
             subfields: subfields
                 .iter()
                 .map(|subfield| Subfield {
-                    tag: char::from(subfield.code.as_byte()).to_string(),
+                    tag: char::from(subfield.code.as_byte()).to_compact_string(),
                     content: subfield.value.to_owned(),
                 })
                 .collect(),

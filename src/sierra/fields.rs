@@ -1,7 +1,7 @@
 //! varFields and fixedFields of an entry, decoded; and where in them something is wrong.
 //!
-//! varFields are most of a page, so they are read straight into records with no step between. Only when that fails are
-//! they walked again to find the place.
+//! varFields are most of a page: [`var_fields`] reads those of the usual shape. All others are read here with care, and
+//! only when that fails are they walked again to find the place.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -10,8 +10,9 @@ use std::marker::PhantomData;
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
+use super::var_fields;
 use super::wire::RawObject;
-use crate::record::{FixedFields, Subfield, VarField};
+use crate::record::{Scalar, Subfield, VarField};
 
 /// Nothing of Sierra's nests deeper than a handful of levels. Readers of our output commonly stop at 128, and ours
 /// wraps a record in a few levels more.
@@ -39,6 +40,10 @@ impl FieldError {
 
 /// Whether a value nests deeper than is bearable.
 pub(super) fn is_too_deep(raw: &RawValue) -> bool {
+    if brackets(raw.get()) <= MAX_DEPTH {
+        // Hardly any value has that many in all.
+        return false;
+    }
     let (mut depth, mut is_text, mut is_escaped) = (0_usize, false, false);
     for byte in raw.get().bytes() {
         match byte {
@@ -56,22 +61,36 @@ pub(super) fn is_too_deep(raw: &RawValue) -> bool {
     false
 }
 
-/// The fixed fields of an entry by number, whatever stands behind each.
-pub(super) fn fixed(raw: &RawValue) -> Result<FixedFields, FieldError> {
+/// How many brackets are opened, those within texts included. In pieces whose count fits a byte and without branches,
+/// so that it compiles to vector code.
+fn brackets(json: &str) -> usize {
+    let count = |piece: &[u8]| piece.iter().map(|byte| u8::from((*byte == b'{') | (*byte == b'['))).sum::<u8>();
+    json.as_bytes().chunks(usize::from(u8::MAX)).map(|piece| usize::from(count(piece))).sum()
+}
+
+/// Whether the fixed fields of an entry are an object, whatever stands behind each number.
+pub(super) fn check_fixed(raw: &RawValue) -> Result<(), FieldError> {
+    if !raw.get().starts_with('{') {
+        return Err(FieldError::new("fixedFields", "an object"));
+    }
+    if !is_too_deep(raw) {
+        return Ok(());
+    }
     let object: RawObject<'_> =
         serde_json::from_str(raw.get()).map_err(|_| FieldError::new("fixedFields", "an object"))?;
-    let mut fields = FixedFields::new();
-    for (number, value) in object.iter() {
-        if is_too_deep(value) {
-            return Err(FieldError::too_deep(&format!("fixedFields.{number}")));
-        }
-        fields.insert(number.to_owned(), value.to_owned());
+    match object.iter().find(|(_, value)| is_too_deep(value)) {
+        Some((number, _)) => Err(FieldError::too_deep(&format!("fixedFields.{number}"))),
+        None => Ok(()),
     }
-    Ok(fields)
 }
 
 /// The variable fields of an entry, in order.
 pub(super) fn variable(raw: &RawValue) -> Result<Vec<VarField>, FieldError> {
+    var_fields::read(raw).map_or_else(|| with_care(raw), Ok)
+}
+
+/// The same for every shape that can be understood at all.
+fn with_care(raw: &RawValue) -> Result<Vec<VarField>, FieldError> {
     match serde_json::from_str::<ListOf<WireVarField, 40>>(raw.get()) {
         Ok(fields) => Ok(fields.0),
         Err(_) => Err(locate(raw)),
@@ -82,9 +101,9 @@ pub(super) fn variable(raw: &RawValue) -> Result<Vec<VarField>, FieldError> {
 /// costs a good part of the time that decoding takes.
 struct ListOf<W: Wire, const USUAL: usize>(Vec<W::Record>);
 
-/// A wire shape that is a record already.
+/// A wire shape that is a record already. What stands for a null in a list is the empty one, which MARC reports.
 trait Wire {
-    type Record;
+    type Record: Default;
 
     fn into_record(self) -> Self::Record;
 }
@@ -100,11 +119,12 @@ impl<'de, W: Wire + Deserialize<'de>, const USUAL: usize> Deserialize<'de> for L
             }
 
             fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<ListOf<W, USUAL>, A::Error> {
-                let Some(first) = list.next_element::<W>()? else { return Ok(ListOf(Vec::new())) };
+                let record = |element: Option<W>| element.map(W::into_record).unwrap_or_default();
+                let Some(first) = list.next_element()? else { return Ok(ListOf(Vec::new())) };
                 let mut records = Vec::with_capacity(USUAL);
-                records.push(first.into_record());
-                while let Some(next) = list.next_element::<W>()? {
-                    records.push(next.into_record());
+                records.push(record(first));
+                while let Some(next) = list.next_element()? {
+                    records.push(record(next));
                 }
                 Ok(ListOf(records))
             }
@@ -158,11 +178,11 @@ impl<'de> Deserialize<'de> for WireVarField {
                 let mut field = VarField::default();
                 while let Some(key) = map.next_key()? {
                     match key {
-                        VarFieldKey::FieldTag => field.field_tag = map.next_value::<Option<_>>()?.unwrap_or_default(),
-                        VarFieldKey::MarcTag => field.marc_tag = map.next_value()?,
-                        VarFieldKey::Ind1 => field.ind1 = map.next_value()?,
-                        VarFieldKey::Ind2 => field.ind2 = map.next_value()?,
-                        VarFieldKey::Content => field.content = map.next_value()?,
+                        VarFieldKey::FieldTag => field.field_tag = text(&mut map)?.unwrap_or_default().into(),
+                        VarFieldKey::MarcTag => field.marc_tag = text(&mut map)?.map(Into::into),
+                        VarFieldKey::Ind1 => field.ind1 = text(&mut map)?.map(Into::into),
+                        VarFieldKey::Ind2 => field.ind2 = text(&mut map)?.map(Into::into),
+                        VarFieldKey::Content => field.content = text(&mut map)?.map(Into::into),
                         VarFieldKey::Subfields => {
                             let list = map.next_value::<Option<ListOf<WireSubfield, 4>>>()?;
                             field.subfields = list.map(|list| list.0).unwrap_or_default();
@@ -202,8 +222,8 @@ impl<'de> Deserialize<'de> for WireSubfield {
                 let mut subfield = Subfield::default();
                 while let Some(key) = map.next_key()? {
                     match key {
-                        SubfieldKey::Tag => subfield.tag = map.next_value::<Option<_>>()?.unwrap_or_default(),
-                        SubfieldKey::Content => subfield.content = map.next_value::<Option<_>>()?.unwrap_or_default(),
+                        SubfieldKey::Tag => subfield.tag = text(&mut map)?.unwrap_or_default().into(),
+                        SubfieldKey::Content => subfield.content = text(&mut map)?.unwrap_or_default().into(),
                         SubfieldKey::Other => skip(&mut map)?,
                     }
                 }
@@ -214,18 +234,23 @@ impl<'de> Deserialize<'de> for WireSubfield {
     }
 }
 
+/// A text, or a number where one was expected (BR-023); `None` for null.
+fn text<'de, A: MapAccess<'de>>(map: &mut A) -> Result<Option<Cow<'de, str>>, A::Error> {
+    Ok(map.next_value::<Option<Scalar<'de>>>()?.map(|scalar| scalar.0))
+}
+
 /// Passes over the value of a key we do not know; it stays in the raw fields, so its depth counts.
 fn skip<'de, A: MapAccess<'de>>(map: &mut A) -> Result<(), A::Error> {
     if is_too_deep(map.next_value::<&'de RawValue>()?) { Err(A::Error::custom("nested too deeply")) } else { Ok(()) }
 }
 
-/// Finds what made [`variable`] fail.
+/// Finds what made [`with_care`] fail.
 fn locate(raw: &RawValue) -> FieldError {
     let Ok(fields) = serde_json::from_str::<Vec<&RawValue>>(raw.get()) else {
         return FieldError::new("varFields", "a list");
     };
     for (index, field) in fields.into_iter().enumerate() {
-        if serde_json::from_str::<WireVarField>(field.get()).is_err() {
+        if serde_json::from_str::<Option<WireVarField>>(field.get()).is_err() {
             return locate_in_object(
                 &format!("varFields[{index}]"),
                 field,
@@ -243,7 +268,7 @@ fn locate_in_object(path: &str, raw: &RawValue, texts: &[&str]) -> FieldError {
     for (key, value) in object.iter() {
         let path = format!("{path}.{key}");
         if texts.contains(&key) {
-            if serde_json::from_str::<Option<Cow<'_, str>>>(value.get()).is_err() {
+            if serde_json::from_str::<Option<Scalar<'_>>>(value.get()).is_err() {
                 return FieldError::new(&path, "text");
             }
         } else if key == "subfields" {
@@ -262,9 +287,137 @@ fn locate_in_subfields(path: &str, raw: &RawValue) -> Option<FieldError> {
         return Some(FieldError::new(path, "a list"));
     };
     for (index, subfield) in subfields.unwrap_or_default().into_iter().enumerate() {
-        if serde_json::from_str::<WireSubfield>(subfield.get()).is_err() {
+        if serde_json::from_str::<Option<WireSubfield>>(subfield.get()).is_err() {
             return Some(locate_in_object(&format!("{path}[{index}]"), subfield, &["tag", "content"]));
         }
     }
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use proptest::sample::select;
+
+    use super::*;
+
+    fn text() -> impl Strategy<Value = String> {
+        let plain = "[a-z$|\\[\\]{}:, é漢]{0,40}".prop_map(|text| format!("\"{text}\""));
+        let any = any::<String>().prop_map(|text| serde_json::to_string(&text).expect("JSON"));
+        let literal = select(vec![
+            "null",
+            "\"\"",
+            r#""\"""#,
+            r#""\\""#,
+            r#""\u0061""#,
+            r#""\ud83d\ude00""#,
+            r#""\/\b\f\n\r\t""#,
+            "7",
+            "true",
+            "[]",
+            "{}",
+        ]);
+        prop_oneof![6 => plain, 2 => any, 3 => literal.prop_map(str::to_owned)]
+    }
+
+    fn object(
+        keys: &'static [&'static str],
+        value: impl Strategy<Value = String> + 'static,
+    ) -> impl Strategy<Value = String> {
+        let space = || select(vec!["", "", "", " ", "\n\t"]);
+        let member = (select(keys), value, space(), space())
+            .prop_map(|(key, value, before, after)| format!("{before}\"{key}\"{after}:{before}{value}{after}"));
+        prop::collection::vec(member, 0..5).prop_map(|members| format!("{{{}}}", members.join(",")))
+    }
+
+    fn list(element: impl Strategy<Value = String>) -> impl Strategy<Value = String> {
+        prop::collection::vec(element, 0..5).prop_map(|elements| format!("[{}]", elements.join(" , ")))
+    }
+
+    /// Fields as Sierra writes them, with a surprise now and then.
+    fn usual_field() -> impl Strategy<Value = String> {
+        let short = || prop_oneof![8 => "\"[ -~]\"", 1 => text()];
+        let tag = prop_oneof![8 => "\"[0-9a-z]{3}\"", 1 => "\"[ -~é]{2,4}\"", 1 => text()];
+        let comma = || prop_oneof![8 => Just(",".to_owned()), 1 => Just(" , ".to_owned())];
+        let subfields = (short(), text(), comma())
+            .prop_map(|(tag, content, comma)| format!(r#"{{"tag":{tag}{comma}"content":{content}}}"#));
+        let rest = prop_oneof![
+            prop::collection::vec(subfields, 0..4).prop_map(|fields| format!(r#""subfields":[{}]"#, fields.join(","))),
+            text().prop_map(|content| format!(r#""content":{content}"#)),
+        ];
+        (short(), tag, short(), short(), rest, comma()).prop_map(|(group, tag, ind1, ind2, rest, comma)| {
+            format!(r#"{{"fieldTag":{group},"marcTag":{tag}{comma}"ind1":{ind1},"ind2":{ind2},{rest}}}"#)
+        })
+    }
+
+    fn is_json(json: &str) -> bool {
+        serde_json::from_str::<&RawValue>(json).is_ok()
+    }
+
+    proptest! {
+        #[test]
+        fn usual_fields_are_read_as_with_care(json in list(usual_field()).prop_filter("JSON", |json| is_json(json))) {
+            let raw: &RawValue = serde_json::from_str(&json).expect("JSON");
+            if let Some(quick) = var_fields::read(raw) {
+                prop_assert_eq!(with_care(raw), Ok(quick));
+            }
+        }
+
+        /// The quick reader may give up, but never come to something else.
+        #[test]
+        fn what_is_read_quickly_is_what_is_read_with_care(
+            json in list(object(
+                &["fieldTag", "marcTag", "ind1", "ind2", "content", "subfields", "subfields", "m\\u0061rcTag", "other"],
+                prop_oneof![
+                    2 => text(),
+                    1 => list(object(&["tag", "content", "content", "other"], text())),
+                ],
+            ))
+        ) {
+            let raw: &RawValue = serde_json::from_str(&json).expect("JSON");
+            if let Some(quick) = var_fields::read(raw) {
+                prop_assert_eq!(with_care(raw), Ok(quick));
+            }
+        }
+    }
+
+    /// BR-023: a null or a number where something else was expected costs no record.
+    #[test]
+    fn nulls_among_fields_and_numbers_for_texts_are_understood() {
+        let json = r#"[null,{"fieldTag":"n","marcTag":500,"ind1":1,"ind2":true,"subfields":[null,
+            {"tag":6,"content":1984},{"tag":"a","content":null}]},{"marcTag":"008","content":20240309}]"#;
+        let raw: &RawValue = serde_json::from_str(json).expect("JSON");
+        let fields = variable(raw).expect("understood");
+        let [none, note, fixed] = fields.as_slice() else { panic!("{fields:?}") };
+        assert_eq!(*none, VarField::default());
+        assert_eq!((note.marc_tag.as_deref(), note.ind1.as_deref()), (Some("500"), Some("1")));
+        let texts: Vec<(&str, &str)> =
+            note.subfields.iter().map(|subfield| (subfield.tag.as_ref(), subfield.content.as_ref())).collect();
+        assert_eq!(texts, [("", ""), ("6", "1984"), ("a", "")]);
+        assert_eq!(fixed.content.as_deref(), Some("20240309"));
+    }
+
+    #[test]
+    fn what_cannot_be_understood_is_named_with_its_place() {
+        for (json, place) in [
+            (r#"[null,7]"#, "varFields[1]: expected an object"),
+            (r#"[{"marcTag":[]}]"#, "varFields[0].marcTag: expected text"),
+            (r#"[{"subfields":[null,{"content":{}}]}]"#, "varFields[0].subfields[1].content: expected text"),
+            (r#"[{"subfields":{}}]"#, "varFields[0].subfields: expected a list"),
+        ] {
+            let raw: &RawValue = serde_json::from_str(json).expect("JSON");
+            assert_eq!(variable(raw).expect_err("not understood").to_string(), place, "{json}");
+        }
+    }
+
+    #[test]
+    fn the_usual_shape_is_read_quickly() {
+        let json = r#"[ {"fieldTag":"t","marcTag":"245","ind1":"1","ind2":" ","subfields":[{"tag":"a","content":"A \"guide\""},
+            {"content":null,"tag":"b"}]},{"fieldTag":"n","marcTag":null,"content":"x\\y"},{},{"subfields":[]}]"#;
+        let raw: &RawValue = serde_json::from_str(json).expect("JSON");
+        let fields = var_fields::read(raw).expect("usual");
+        assert_eq!(fields, with_care(raw).expect("readable"));
+        assert_eq!((fields[0].ind1.as_deref(), fields[0].ind2.as_deref()), (Some("1"), Some(" ")));
+        assert_eq!(fields[0].subfields[0].content, "A \"guide\"");
+    }
 }

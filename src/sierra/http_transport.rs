@@ -167,6 +167,9 @@ fn describe(error: reqwest::Error) -> TransportError {
 }
 
 fn kind_of(error: &reqwest::Error) -> TransportErrorKind {
+    if is_untrusted(error) {
+        return TransportErrorKind::Untrusted;
+    }
     if error.is_connect() {
         return TransportErrorKind::Connect;
     }
@@ -188,6 +191,21 @@ fn kind_of(error: &reqwest::Error) -> TransportErrorKind {
         cause = error.source();
     }
     TransportErrorKind::Protocol
+}
+
+/// Whether the certificate was refused at any depth; an `io::Error` passes over the error that it wraps.
+fn is_untrusted(error: &(dyn Error + 'static)) -> bool {
+    let is_refusal =
+        |error: &(dyn Error + 'static)| matches!(error.downcast_ref(), Some(rustls::Error::InvalidCertificate(_)));
+    let mut cause = Some(error);
+    while let Some(error) = cause {
+        let wrapped = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+        if is_refusal(error) || wrapped.is_some_and(|wrapped| is_untrusted(wrapped)) {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
 }
 
 fn is_ending(kind: io::ErrorKind) -> bool {

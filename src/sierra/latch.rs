@@ -15,6 +15,8 @@ use tokio::time::Instant;
 const TRIAL_INTERVAL: Duration = Duration::from_secs(60 * 60);
 /// So many calls in a row that end in a second 401 close the latch.
 const CALLS_TO_CLOSE: u8 = 3;
+/// The tokens that such a call has spent are all that may be asked for within this, in whatever process (BR-100).
+const PAUSE_AFTER_RESTART: Duration = Duration::from_secs(5 * 60);
 
 /// Why the latch is closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -62,6 +64,8 @@ pub(super) struct Latch {
     state: State,
     /// Calls in a row that ended in a second 401.
     ended: u8,
+    /// When the last of them ended.
+    last_ended: Option<(Instant, Timestamp)>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -83,7 +87,7 @@ enum State {
 impl Latch {
     /// A lifted latch.
     pub(super) fn new() -> Self {
-        Self { state: State::Lifted, ended: 0 }
+        Self { state: State::Lifted, ended: 0, last_ended: None }
     }
 
     /// Asks to make a call. The one trial an hour is given to whoever asks first.
@@ -150,6 +154,7 @@ impl Latch {
             }
             State::Lifted => {
                 self.ended = self.ended.saturating_add(1);
+                self.last_ended = Some((now, date));
                 if self.ended < CALLS_TO_CLOSE {
                     return LatchChange::None;
                 }
@@ -192,11 +197,19 @@ struct Stored {
 const VERSION: u8 = 2;
 
 impl Latch {
-    /// What to store; nothing when the latch is lifted.
+    /// What to store; nothing when the latch is lifted and the last call ended well.
+    ///
+    /// The next process has no token and cannot try the refused ones again, as this one would: it finds the latch closed
+    /// for what is left of five minutes, and then has one trial.
     pub(super) fn snapshot(&self, credential: Fingerprint, now: Instant, date: Timestamp) -> Vec<u8> {
-        let (State::Closed { cause, since, next_trial } | State::OnTrial { cause, since, next_trial }) = self.state
-        else {
-            return Vec::new();
+        let (cause, since, next_trial) = match (self.state, self.last_ended) {
+            (State::Closed { cause, since, next_trial } | State::OnTrial { cause, since, next_trial }, _) => {
+                (cause, since, next_trial)
+            }
+            (State::Lifted, Some((ended, since))) if self.ended > 0 => {
+                (LatchCause::TokensRefused, since, ended + PAUSE_AFTER_RESTART)
+            }
+            (State::Lifted, _) => return Vec::new(),
         };
         let left = next_trial.saturating_duration_since(now);
         let next_trial = date.checked_add(left).unwrap_or(date);
@@ -213,7 +226,11 @@ impl Latch {
         };
         let left = Duration::try_from(stored.next_trial.duration_since(date)).unwrap_or_default();
         let next_trial = now + left.min(TRIAL_INTERVAL);
-        Self { state: State::Closed { cause: stored.cause, since: stored.since, next_trial }, ended: 0 }
+        Self {
+            state: State::Closed { cause: stored.cause, since: stored.since, next_trial },
+            ended: 0,
+            last_ended: None,
+        }
     }
 }
 
@@ -316,6 +333,31 @@ mod tests {
         assert_eq!(latch.cause(), Some((LatchCause::TokensRefused, DATE)));
         assert_eq!(latch.lift(), LatchChange::Lifted);
         assert_eq!((latch.lift(), latch.admit(now), latch.cause()), (LatchChange::None, Admission::Pass, None));
+    }
+
+    /// BR-100: two tokens in five minutes and no more, although each process ends before the third call.
+    #[tokio::test(start_paused = true)]
+    async fn a_restart_after_a_second_401_asks_for_no_token_within_five_minutes() {
+        let now = Instant::now();
+        let mut latch = Latch::new();
+        latch.call_ended(now, DATE);
+        assert_eq!(latch.admit(now), Admission::Pass, "this process has a token to try again");
+        let minute = Duration::from_secs(60);
+        let stored = latch.snapshot(OURS, now + minute, DATE + minute);
+        let mut restored = Latch::restore(&stored, OURS, now, DATE + minute);
+        let next_trial = now + minute * 4;
+        assert_eq!(restored.admit(now), Admission::Refused { cause: LatchCause::TokensRefused, next_trial });
+        assert_eq!(restored.admit(next_trial), Admission::Trial);
+        restored.token_fetched();
+        restored.call_ended(next_trial, DATE);
+        assert!(matches!(restored.admit(next_trial + hours(1) - minute), Admission::Refused { .. }));
+
+        let mut late = Latch::restore(&stored, OURS, now, DATE + hours(2));
+        assert_eq!(late.admit(now), Admission::Trial, "a night later it is asked at once");
+        late.token_fetched();
+        assert_eq!(late.token_accepted(), LatchChange::Lifted);
+        latch.token_accepted();
+        assert!(latch.snapshot(OURS, now, DATE).is_empty(), "a token that was taken ends it");
     }
 
     #[tokio::test(start_paused = true)]

@@ -53,9 +53,11 @@ fn outcome_of(decision: Decision, status_code: Option<u16>) -> RequestOutcome {
         },
         Decision::Throttled | Decision::Refused(_) => RequestOutcome::Throttled,
         Decision::Unauthorised => RequestOutcome::Unauthorized,
-        Decision::NarrowRange | Decision::Declared | Decision::Terminal | Decision::TerminalUnknown => {
-            RequestOutcome::Permanent
-        }
+        Decision::NarrowRange
+        | Decision::Declared
+        | Decision::Terminal
+        | Decision::TerminalUnknown
+        | Decision::Waived => RequestOutcome::Permanent,
     }
 }
 
@@ -71,6 +73,7 @@ fn outcome_name(decision: Decision) -> &'static str {
         Decision::Declared => "declared_final",
         Decision::Terminal => "terminal",
         Decision::TerminalUnknown => "terminal_unknown",
+        Decision::Waived => "waived",
     }
 }
 

@@ -31,10 +31,10 @@ mod scrub;
 mod session;
 pub mod settings;
 mod status;
-mod surrogate;
 mod token;
 mod token_call;
 pub mod transport;
+mod var_fields;
 mod wire;
 
 pub use base_url::{BaseUrlError, checked_base_url};

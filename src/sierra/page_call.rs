@@ -10,7 +10,7 @@ use super::auth::Refusal;
 use super::error::{AttemptError, Fault};
 use super::log;
 use super::poison::{EndpointMemory, Failures, Signature};
-use super::query::{self, FieldLists};
+use super::query::{self, FieldLists, Sample};
 use super::session::Session;
 use crate::resilience::retry::Budget;
 use crate::resilience::retry::{Answer, Attempt, Call, Ended, Ending, Tally};
@@ -115,7 +115,12 @@ impl PageCall<'_> {
 pub(super) struct ControlCall<'a> {
     pub(super) session: Session<'a>,
     pub(super) query: &'a PageQuery,
+    pub(super) sample: Sample,
+    /// How the page fails.
+    pub(super) signature: Signature,
     pub(super) was_sent: bool,
+    /// Whether Sierra answered as it does to the page: the answer may hold the very record that spoils the page.
+    pub(super) is_spoiled_alike: bool,
 }
 
 impl Call for ControlCall<'_> {
@@ -138,11 +143,13 @@ impl Call for ControlCall<'_> {
         self.was_sent = true;
         let correlation_id = std::sync::Arc::clone(&self.session.correlation_id);
         let manner = self.session.manner(attempt, true, &correlation_id);
-        let received = self.session.get(&query::probe(self.query.stream), manner).await;
+        let received = self.session.get(&query::probe(self.query.stream, self.sample), manner).await;
         match read_list(&query::probe_query(self.query.stream), &received.result).await {
             Ok(_) => self.session.good(&received, manner, ()),
             Err(fault) => {
-                let decision = received.decision(&fault);
+                self.is_spoiled_alike = received.result.is_ok() && fault.signature() == self.signature;
+                let is_for_another_to_tell = self.is_spoiled_alike && !self.sample.is_last();
+                let decision = if is_for_another_to_tell { Decision::NarrowRange } else { received.decision(&fault) };
                 self.session.bad(&received, manner, fault, decision)
             }
         }

@@ -42,7 +42,10 @@ impl Signature {
         match self {
             Self::Status(..) | Self::Invalid(_) => true,
             Self::Violation(violation) => violation == PageViolation::NoNumbers,
-            Self::Transport(kind) => !matches!(kind, TransportErrorKind::Connect | TransportErrorKind::Protocol),
+            Self::Transport(kind) => {
+                use TransportErrorKind::{Connect, Protocol, Untrusted};
+                !matches!(kind, Connect | Untrusted | Protocol)
+            }
         }
     }
 

@@ -112,11 +112,36 @@ pub(super) fn page(query: &PageQuery, fields: &FieldLists) -> Result<Option<Stri
     Ok(Some(format!("{}?{}", query.stream, parameters.0)))
 }
 
+/// What a smallest question asks for. One record that spoils every answer it is in spoils at most two of the three.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sample {
+    /// Whatever comes first.
+    Any,
+    /// The first deleted record, or none.
+    Deleted,
+    /// The first record that is not deleted, or none.
+    Live,
+}
+
+impl Sample {
+    /// In the order in which they are asked: each only when the one before was answered as a spoiled page is.
+    pub(super) const ALL: [Self; 3] = [Self::Any, Self::Deleted, Self::Live];
+
+    pub(super) fn is_last(self) -> bool {
+        self == Self::Live
+    }
+}
+
 /// The smallest question to a list endpoint: does it answer at all?
-pub(super) fn probe(stream: Stream) -> String {
+pub(super) fn probe(stream: Stream, sample: Sample) -> String {
     let mut parameters = Parameters(String::new());
     parameters.add("limit", "1");
     parameters.add("fields", "id");
+    match sample {
+        Sample::Any => {}
+        Sample::Deleted => parameters.add("deleted", "true"),
+        Sample::Live => parameters.add("deleted", "false"),
+    }
     format!("{stream}?{}", parameters.0)
 }
 
@@ -270,6 +295,7 @@ mod tests {
         assert_eq!(with(Some(9), Some(9)), None);
     }
 
+    /// BR-039: deletions are asked for by `deleted=true`, which brings nothing else.
     #[test]
     fn the_delete_pass_asks_for_days_and_three_fields() {
         let (from, to) = ("2024-03-08".parse().expect("a day"), "2024-03-10".parse().expect("a day"));
@@ -330,7 +356,9 @@ mod tests {
         let limited = |limit| sent(&PageQuery { limit, ..query(Stream::Bibs, PageFilter::Any, FieldSet::IdOnly) });
         assert_eq!(limited(0), "bibs?limit=1&fields=id");
         assert_eq!(limited(5000), "bibs?limit=2000&fields=id");
-        assert_eq!(probe(Stream::Patrons), "patrons?limit=1&fields=id");
+        assert_eq!(probe(Stream::Patrons, Sample::Any), "patrons?limit=1&fields=id");
+        assert_eq!(probe(Stream::Bibs, Sample::Deleted), "bibs?limit=1&fields=id&deleted=true");
+        assert_eq!(probe(Stream::Bibs, Sample::Live), "bibs?limit=1&fields=id&deleted=false");
     }
 
     proptest! {

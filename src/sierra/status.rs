@@ -142,6 +142,7 @@ pub fn shown_breaker(breaker: &BreakerSnapshot) -> BreakerStatus {
         reason: outage.map(|outage| outage.reason.to_string()),
         since: outage.map(|outage| outage.since),
         next_probe: outage.and_then(|outage| outage.next_probe),
+        held: outage.is_some_and(|outage| outage.held && outage.reason.is_operators()),
         suspended_endpoints: breaker.suspended_endpoints().map(|endpoint| endpoint.name().to_owned()).collect(),
     }
 }

@@ -111,6 +111,8 @@ impl Call for TokenCall<'_> {
         // No new token can help a credential that is refused one.
         let decision = match received.decision(&fault) {
             Decision::Unauthorised | Decision::Nothing => Decision::Terminal,
+            // There is no smaller question to put.
+            Decision::NarrowRange => Decision::Transient,
             decision => decision,
         };
         let error = fault.into_error(Some(&self.scrubber));

@@ -27,6 +27,9 @@ pub enum TransportErrorKind {
     /// No connection could be made: refused, unreachable, name unknown, TLS failed.
     #[error("could not connect")]
     Connect,
+    /// A connection was made and given up: the server's certificate is not one to believe.
+    #[error("could not connect, since the server's certificate is not believed")]
+    Untrusted,
     /// The connection ended before the answer was complete.
     #[error("connection closed before the answer was complete")]
     Closed,

@@ -46,8 +46,14 @@ pub(super) struct WirePage<'a> {
     pub(super) entries: Option<WireEntries<'a>>,
     /// `code`, when it is there and not null.
     pub(super) code: Option<&'a RawValue>,
+    /// Whether `total` is a number above 0.
+    pub(super) has_total: bool,
     /// Whether `httpStatus` is there and not null.
     pub(super) has_http_status: bool,
+}
+
+fn is_above_0(total: &RawValue) -> bool {
+    total.get().trim_matches('"').trim().parse::<u64>().is_ok_and(|total| total > 0)
 }
 
 /// The value of `entries`.
@@ -85,6 +91,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for WirePage<'a> {
                         "entries" if page.entries.is_some() => return Err(A::Error::duplicate_field("entries")),
                         "entries" => page.entries = Some(map.next_value()?),
                         "code" => page.code = map.next_value::<Option<&'de RawValue>>()?,
+                        "total" => page.has_total = is_above_0(map.next_value::<&'de RawValue>()?),
                         "httpStatus" => page.has_http_status = map.next_value::<Option<IgnoredAny>>()?.is_some(),
                         _ => {
                             map.next_value::<IgnoredAny>()?;

@@ -21,8 +21,8 @@ pub type LogLevel = LevelFilter;
 pub struct LogSettings {
     /// The form of a line.
     pub format: LogFormat,
-    /// The least grave lines that are logged. Of other libraries nothing below a warning ever is: they log addresses
-    /// and headers, which are private here.
+    /// The least grave lines that are logged. Of other libraries only warnings and errors are, and only from `debug`
+    /// on: below a warning they log addresses and headers, which are private here.
     pub level: LogLevel,
     /// Whether text may be coloured.
     pub is_coloured: bool,
@@ -50,9 +50,14 @@ pub fn start(settings: &LogSettings, now: fn() -> Timestamp) {
                 .with_ansi(settings.is_coloured),
         ),
     };
-    let others = settings.level.min(LevelFilter::WARN);
-    let filter = Targets::new().with_default(others).with_target("sierra_sync", settings.level);
-    drop(tracing_subscriber::registry().with(layer.with_filter(filter)).try_init());
+    drop(tracing_subscriber::registry().with(layer.with_filter(filter(settings.level))).try_init());
+}
+
+/// What is heard at `level`. Whatever other libraries find wrong we say ourselves, in our own words and once; whoever
+/// looks for the cause of something asks for more and hears them too.
+fn filter(level: LevelFilter) -> Targets {
+    let others = if level >= LevelFilter::DEBUG { LevelFilter::WARN } else { LevelFilter::OFF };
+    Targets::new().with_default(others).with_target("sierra_sync", level)
 }
 
 struct Stamp(fn() -> Timestamp);
@@ -60,5 +65,24 @@ struct Stamp(fn() -> Timestamp);
 impl FormatTime for Stamp {
     fn format_time(&self, writer: &mut Writer<'_>) -> fmt::Result {
         write!(writer, "{:.3}", (self.0)())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tracing::Level;
+
+    use super::*;
+
+    #[test]
+    fn other_libraries_are_heard_at_debug_and_never_below_a_warning() {
+        for level in [LevelFilter::ERROR, LevelFilter::WARN, LevelFilter::INFO] {
+            assert!(!filter(level).would_enable("rustls_platform_verifier", &Level::ERROR), "{level}");
+            assert!(filter(level).would_enable("sierra_sync::sierra", &Level::ERROR), "{level}");
+        }
+        for level in [LevelFilter::DEBUG, LevelFilter::TRACE] {
+            assert!(filter(level).would_enable("sled::pagecache", &Level::WARN), "{level}");
+            assert!(!filter(level).would_enable("hyper", &Level::INFO), "{level}");
+        }
     }
 }

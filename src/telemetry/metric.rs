@@ -34,6 +34,8 @@ pub enum Kind {
 
 /// Now minus watermark.
 pub const STREAM_LAG: &str = "sierra_sync_stream_lag_seconds";
+/// The lag from which on a stream is stale.
+pub const STREAM_STALE_AFTER: &str = "sierra_sync_stream_stale_after_seconds";
 /// When the last pass without failure ended.
 pub const STREAM_LAST_SUCCESS: &str = "sierra_sync_stream_last_success_timestamp_seconds";
 /// Windows that are owed.
@@ -58,13 +60,24 @@ pub const OUTBOX_OLDEST_AGE: &str = "sierra_sync_outbox_oldest_age_seconds";
 pub const QUARANTINE_ENTRIES: &str = "sierra_sync_quarantine_entries";
 /// Records read.
 pub const RECORDS: &str = "sierra_sync_records_total";
+/// Repairs and omissions in the MARC of emitted bibs.
+pub const MARC_LOSSES: &str = "sierra_sync_marc_losses_total";
 
 /// Tasks of the service that were started again after a defect.
 pub const TASK_RESTARTS: &str = "sierra_sync_task_restarts_total";
 
+/// Alerts that people were told of.
+pub const ALERT_ACTIVE: &str = "sierra_sync_alert_active";
+
 /// Every metric.
-pub const METRICS: [Metric; 14] = [
+pub const METRICS: [Metric; 17] = [
     gauge_of(STREAM_LAG, Unit::Seconds, &["stream"], "Seconds between now and the stream's watermark."),
+    gauge_of(
+        STREAM_STALE_AFTER,
+        Unit::Seconds,
+        &["stream"],
+        "A greater lag is stale: alerts.stale_after, and what the stream's own schedule explains.",
+    ),
     gauge_of(STREAM_LAST_SUCCESS, Unit::Seconds, &["stream"], "Unix time of the stream's last pass without failure."),
     gauge_of(STREAM_GAPS, Unit::Count, &["stream"], "Windows of the stream that are owed."),
     gauge_of(QUOTA_REMAINING, Unit::Count, &[], "Calls left in the current quota window."),
@@ -77,6 +90,13 @@ pub const METRICS: [Metric; 14] = [
     gauge_of(OUTBOX_OLDEST_AGE, Unit::Seconds, &["sink"], "Age of the oldest change that waits for the sink."),
     gauge_of(QUARANTINE_ENTRIES, Unit::Count, &["stream"], "Records of the stream that are set aside."),
     counter_of(RECORDS, Unit::Count, &["stream", "result"], "Records read, by what came of them."),
+    gauge_of(
+        ALERT_ACTIVE,
+        Unit::Count,
+        &["cause", "subject"],
+        "1 while people know of it and it is not over; absent else.",
+    ),
+    counter_of(MARC_LOSSES, Unit::Count, &["kind"], "Repairs and omissions in the MARC of emitted bibs."),
     counter_of(TASK_RESTARTS, Unit::Count, &["task"], "Tasks that met a defect and were started again."),
 ];
 
@@ -255,7 +275,7 @@ pub fn quota_waited(since_start: Duration) {
     counter!(QUOTA_WAIT).absolute(since_start.as_secs());
 }
 
-/// Shows the state of `breaker`: `sierra`, or a sink's name.
+/// Shows the state of `breaker`: `sierra`, or what a sink is called here.
 pub fn breaker(breaker: &str, state: BreakerLabel) {
     for each in BreakerLabel::ALL {
         let value = if each == state { 1.0 } else { 0.0 };
@@ -266,6 +286,11 @@ pub fn breaker(breaker: &str, state: BreakerLabel) {
 /// Shows how far behind a stream is.
 pub fn stream_lag(stream: &'static str, lag: Duration) {
     gauge!(STREAM_LAG, "stream" => stream).set(lag.as_secs_f64());
+}
+
+/// Shows from what lag on a stream is stale.
+pub fn stream_stale_after(stream: &'static str, limit: Duration) {
+    gauge!(STREAM_STALE_AFTER, "stream" => stream).set(limit.as_secs_f64());
 }
 
 /// Shows when a stream's last pass without failure ended, in unix seconds.
@@ -283,9 +308,14 @@ pub fn records(stream: &'static str, result: RecordResult, count: u64) {
     counter!(RECORDS, "stream" => stream, "result" => result.label()).increment(count);
 }
 
-/// A task of the service was started again after a defect.
-pub fn task_restarted(task: &str) {
-    counter!(TASK_RESTARTS, "task" => task.to_owned()).increment(1);
+/// Counts what the mapping to MARC repaired or left out.
+pub fn marc_losses(kind: &'static str, count: u64) {
+    counter!(MARC_LOSSES, "kind" => kind).increment(count);
+}
+
+/// Shows how often a task of the service was started again after a defect.
+pub fn task_restarts(task: &str, times: u64) {
+    counter!(TASK_RESTARTS, "task" => task.to_owned()).absolute(times);
 }
 
 /// Shows what waits for a sink; no age when nothing does.
@@ -297,6 +327,11 @@ pub fn outbox(sink: &str, entries: u64, oldest_age: Option<Duration>) {
 /// Shows how many records of a stream are set aside.
 pub fn quarantine(stream: &'static str, entries: u64) {
     gauge!(QUARANTINE_ENTRIES, "stream" => stream).set(float(entries));
+}
+
+/// Shows that people were told of `cause` about `subject`, and that it is not over.
+pub fn alert(cause: &'static str, subject: &str) {
+    gauge!(ALERT_ACTIVE, "cause" => cause, "subject" => subject.to_owned()).set(1.0);
 }
 
 /// Exact up to 2⁵³, far beyond anything counted here.
@@ -321,12 +356,15 @@ mod tests {
             quota_waited(Duration::from_millis(2_700));
             breaker("sierra", BreakerLabel::Open);
             stream_lag("bibs", Duration::from_secs(42));
+            stream_stale_after("bibs", Duration::from_secs(2100));
             stream_last_success("bibs", 1_767_607_203);
             stream_gaps("bibs", 1);
             records("bibs", RecordResult::Changed, 7);
             outbox("archive", 3, Some(Duration::from_secs(5)));
             quarantine("bibs", 2);
-            task_restarted("sink archive");
+            marc_losses("tag-repaired", 3);
+            task_restarts("sink archive", 1);
+            alert("gap", "bibs");
         });
         recorder.handle().render()
     }

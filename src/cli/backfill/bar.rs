@@ -1,15 +1,20 @@
 //! The progress bar: on a terminal only, with an end that knows the quota.
 
+use std::io::IsTerminal;
+
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::app::BackfillView;
 use crate::cli::table::spoken_seconds;
 
-/// A bar on stderr; invisible unless that is a terminal. None where nobody wants to hear.
+/// A bar on stderr. None where that is no terminal, or nobody wants to hear.
 pub(super) fn bar(is_quiet: bool) -> Option<ProgressBar> {
+    if is_quiet || !std::io::stderr().is_terminal() {
+        return None;
+    }
     let style = ProgressStyle::with_template("{spinner} {human_pos} records{msg}");
     let bar = ProgressBar::new_spinner().with_style(style.expect("the template is a constant that parses"));
-    (!is_quiet).then_some(bar)
+    Some(bar)
 }
 
 /// Shows how far it is.

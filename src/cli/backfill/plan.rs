@@ -66,6 +66,7 @@ mod tests {
         let cut = |from: u64, to: Option<u64>| Cut {
             from: RecordNumber::new(from),
             to: to.map(RecordNumber::new),
+            known: None,
             records: 50_000,
             calls: 26,
         };

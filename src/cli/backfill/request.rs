@@ -3,7 +3,6 @@
 use std::fs;
 use std::path::Path;
 
-use anyhow::Context;
 use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
@@ -20,7 +19,7 @@ const TOLD: usize = 1000;
 /// The order that `args` ask for.
 ///
 /// # Errors
-/// [`Refused`] with everything that is wrong, and when the file of numbers cannot be read.
+/// [`Refused`] with everything that is wrong, a file of numbers that cannot be read among it.
 pub(super) fn order(args: &BackfillArgs, config: &Config) -> anyhow::Result<BackfillOrder> {
     let stream = Stream::from(args.stream);
     let mut problems = Vec::new();
@@ -28,8 +27,8 @@ pub(super) fn order(args: &BackfillArgs, config: &Config) -> anyhow::Result<Back
     let numbers = match (&args.ids, &args.ids_file) {
         (Some(text), _) => range(text, stream).map_err(&mut keep).ok(),
         (None, Some(path)) => {
-            let text = fs::read(path).with_context(|| format!("failed to read {}", path.display()))?;
-            list(&String::from_utf8_lossy(&text), path, stream).map_err(&mut keep).ok()
+            let read = fs::read(path).map_err(|error| format!("--ids-file {} cannot be read: {error}", path.display()));
+            read.and_then(|text| list(&String::from_utf8_lossy(&text), path, stream)).map_err(&mut keep).ok()
         }
         (None, None) => Some(Numbers::All),
     };
@@ -128,7 +127,7 @@ fn list(text: &str, path: &Path, stream: Stream) -> Result<Numbers, String> {
 }
 
 /// RFC 3339, or a day in the library's zone: its first moment.
-fn moment(text: &str, zone: &TimeZone) -> Result<Timestamp, String> {
+pub(in crate::cli) fn moment(text: &str, zone: &TimeZone) -> Result<Timestamp, String> {
     if let Ok(at) = text.trim().parse::<Timestamp>() {
         return Ok(at);
     }
@@ -185,6 +184,52 @@ mod tests {
         let private = read("p10243642\nsoup 1234567\n", Stream::Patrons).expect_err("two lines");
         assert!(!private.contains("1024364") && !private.contains("soup 1"), "{private}");
         assert!(read("# nothing\n", Stream::Bibs).is_err());
+    }
+
+    /// sierra-api.md §7 item 17, and what people copy from screens, spreadsheets and address bars.
+    #[test]
+    fn a_file_may_hold_every_spelling_of_a_number() {
+        let path = Path::new("ids.txt");
+        // Check digits 1 and x; seven places and eight.
+        for (number, digit) in [(1_024_364_u64, '1'), (1_024_377, 'x'), (10_243_641, '1')] {
+            assert_eq!(RecordNumber::new(number).check_digit(), digit, "{number}");
+            let mut spellings = vec![
+                format!("{number}"),
+                format!("  {number}\t"),
+                format!("b{number}{digit}"),
+                format!("B{number}{digit}").to_uppercase(),
+                format!(".b{number}{digit}"),
+                format!("b{number}a"),
+                format!(".b{number}a"),
+                format!("\"{number}\","),
+                format!("\".b{number}{digit}\";"),
+                format!("https://catalog.example.edu/iii/sierra-api/v6/bibs/{number}"),
+                format!("https://catalog.example.edu/iii/sierra-api/v5/bibs/{number}?fields=id"),
+                format!("https://catalog.example.edu/record=b{number}{digit}~S1"),
+            ];
+            if number < 10_000_000 {
+                spellings.push(format!("b{number}"));
+                spellings.push(format!("https://catalog.example.edu/record=b{number}"));
+            }
+            for end in ["\n", "\r\n"] {
+                for spelling in &spellings {
+                    let text = format!("\u{feff}# list{end}{end}{spelling}{end}");
+                    assert_eq!(list(&text, path, Stream::Bibs), Ok(numbers(&[number])), "{text:?}");
+                }
+                let all = spellings.join(end);
+                assert_eq!(list(&all, path, Stream::Bibs), Ok(numbers(&[number])), "all of them, each once");
+            }
+            // Every other check digit, and the number of another library, are refused with their line.
+            for wrong in "0123456789x".chars().filter(|other| *other != digit) {
+                for text in [format!("b{number}{wrong}"), format!(".b{number}{wrong}")] {
+                    let refused = list(&format!("{number}\r\n\r\n{text}\r\n"), path, Stream::Bibs);
+                    let told = format!("ids.txt:3: {text:?} has a wrong check digit: expected {digit}");
+                    assert!(refused.as_ref().is_err_and(|why| why.starts_with(&told)), "{refused:?}");
+                }
+            }
+            let foreign = list(&format!("b{number}@other\n"), path, Stream::Bibs);
+            assert!(foreign.as_ref().is_err_and(|why| why.starts_with("ids.txt:1: ")), "{foreign:?}");
+        }
     }
 
     #[test]

@@ -19,7 +19,13 @@ pub(super) fn probe(config: &Config, tell: &mut Tell<'_>) {
         if let SinkSettings::File(file) = &sink.sink {
             let probe = format!("directory of {name}");
             let line = match writable(&file.path) {
-                Ok(_) => ProbeLine::good(&probe, format!("{} can be written to", file.path.display())),
+                Ok(_) if file.path.exists() => {
+                    ProbeLine::good(&probe, format!("{} can be written to", file.path.display()))
+                }
+                Ok(existing) => {
+                    let (path, existing) = (file.path.display(), existing.display());
+                    ProbeLine::good(&probe, format!("{path} can be made in {existing}, and will be by the first run"))
+                }
                 Err(error) => unwritable(&probe, &file.path, &error, Exit::Unavailable),
             };
             tell.line(&line);

@@ -1,10 +1,15 @@
 //! Whether Sierra can be reached, lets us in, tells the time, and serves each stream page by page.
 
+use jiff::ToSpan;
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+
 use crate::cli::exit::Exit;
 use crate::clock::SharedClock;
 use crate::config::Config;
 use crate::record::{RecordNumber, Stream};
 use crate::sync::ports::{Answer, CallClass, FieldSet, PageFilter, PageQuery, SourceError};
+use crate::sync::rebuild::EARLIEST;
 use crate::sync::{Source, settings::StreamSettings};
 
 use super::{ProbeLine, Tell};
@@ -35,13 +40,18 @@ pub(super) async fn probe(
         }
         Some(date) => offset(date.duration_since(clock.now()).as_secs()),
     });
+    let today = TimeZone::UTC.to_datetime(clock.now()).date();
     let mut refused = Vec::new();
     for settings in &config.streams {
         let line = stream(settings, source).await;
         if line.exit == Exit::Credentials {
             refused.push(settings.stream);
         }
+        let is_readable = line.ok;
         tell.line(&line);
+        if is_readable {
+            tell.line(&deletions(settings, source, today).await);
+        }
     }
     Some(refused)
 }
@@ -81,6 +91,27 @@ async fn stream(settings: &StreamSettings, source: &dyn Source) -> ProbeLine {
     ProbeLine::good(&probe, "readable page by page")
 }
 
+/// Whether Sierra lists any deletion. A library that keeps none has a feed that is empty for ever (BR-049).
+async fn deletions(settings: &StreamSettings, source: &dyn Source, today: Date) -> ProbeLine {
+    let stream = settings.stream;
+    let probe = format!("deletions {stream}");
+    // It may be tomorrow already where the library is.
+    let ever = PageFilter::Deleted { from: EARLIEST, to: today.saturating_add(2.days()) };
+    let query = PageQuery { filter: ever, fields: FieldSet::Tombstones, ..query(stream, None, 1) };
+    match source.page(&query).await {
+        Ok(Answer::Page(_)) => ProbeLine::good(&probe, "listed"),
+        Ok(Answer::Nothing { .. }) => {
+            let hint = if settings.reconcile.is_some() {
+                format!("if it keeps none, streams.{stream}.reconcile finds what vanished; see that it is often enough")
+            } else {
+                format!("if it keeps none, set streams.{stream}.reconcile: nothing else finds what vanished")
+            };
+            ProbeLine::note(&probe, "Sierra lists no deleted record at all", hint)
+        }
+        Err(error) => failed(&probe, &error),
+    }
+}
+
 fn query(stream: Stream, after: Option<RecordNumber>, limit: u32) -> PageQuery {
     PageQuery {
         stream,
@@ -95,8 +126,18 @@ fn query(stream: Stream, after: Option<RecordNumber>, limit: u32) -> PageQuery {
 }
 
 fn failed(probe: &str, error: &SourceError) -> ProbeLine {
-    let hint = Some(error.hint.clone()).filter(|hint| !hint.is_empty());
+    let hint = Some(hint(&error.hint)).filter(|hint| !hint.is_empty());
     ProbeLine::bad(probe, error.message.clone(), hint, Exit::of_source(error.kind))
+}
+
+/// What else to do than to run the command that is running. What other commands say about it is one clause of theirs.
+fn hint(said: &str) -> String {
+    let is_news = |clause: &&str| !clause.contains("`sierra-sync check`");
+    said.split("; ")
+        .filter(is_news)
+        .map(|clause| clause.trim_start_matches("if it finds nothing, "))
+        .collect::<Vec<_>>()
+        .join("; ")
 }
 
 #[cfg(test)]
@@ -149,7 +190,8 @@ mod tests {
                 match last_id {
                     None => Answer::Nothing { sent, answered, date, traffic },
                     Some(last_id) => {
-                        Answer::Page(Page { entries: vec![Err(bad)], last_id, sent, answered, date, traffic })
+                        let (entries, was_out_of_order) = (vec![Err(bad)], false);
+                        Answer::Page(Page { entries, last_id, was_out_of_order, sent, answered, date, traffic })
                     }
                 }
             });
@@ -200,14 +242,27 @@ mod tests {
         let (lines, refused) = probed(&source).await;
         assert!(refused == Some(Vec::new()) && lines.iter().all(|line| line.ok));
         let asked = source.asked.into_inner().expect("nobody panicked");
-        assert_eq!(asked, [(Stream::Bibs, None, 1), (Stream::Bibs, Some(100_001), 2)]);
-        assert!(lines.last().is_some_and(|line| line.message.contains("2 of the first 3 records cannot be decoded")));
+        assert_eq!(asked, [(Stream::Bibs, None, 1), (Stream::Bibs, Some(100_001), 2), (Stream::Bibs, None, 1)]);
+        let [.., stream, deletions] = lines.as_slice() else { panic!("two lines: {lines:?}") };
+        assert!(stream.message.contains("2 of the first 3 records cannot be decoded"), "{stream:?}");
+        assert_eq!((deletions.probe.as_str(), deletions.message.as_str()), ("deletions bibs", "listed"));
     }
 
     #[tokio::test(start_paused = true)]
     async fn an_empty_stream_is_noted() {
         let (lines, _) = probed(&scripted(Ok(Vec::new()))).await;
-        assert!(lines.last().is_some_and(|line| line.ok && line.message.contains("without a single record")));
+        let [.., stream, deletions] = lines.as_slice() else { panic!("two lines: {lines:?}") };
+        assert!(stream.ok && stream.message.contains("without a single record"), "{stream:?}");
+        assert!(deletions.ok && deletions.message.contains("no deleted record at all"), "{deletions:?}");
+        assert!(deletions.hint.as_ref().is_some_and(|hint| hint.contains("streams.bibs.reconcile")), "{deletions:?}");
+    }
+
+    #[test]
+    fn the_running_command_is_not_what_to_run_next() {
+        let told = hint("run `sierra-sync check`; if it finds nothing, please report this message");
+        assert_eq!(told, "please report this message");
+        assert_eq!(hint("ask for the role; `sierra-sync check` lists the roles it has"), "ask for the role");
+        assert_eq!(hint("look at it; then again"), "look at it; then again");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 /// Where converted records go.
 #[derive(Debug)]
@@ -20,6 +21,18 @@ pub(super) struct Pending {
     path: PathBuf,
     target: PathBuf,
     is_published: bool,
+}
+
+/// The unpublished file of this process, for [`abandon`].
+static UNPUBLISHED: Mutex<Option<PathBuf>> = Mutex::new(None);
+
+/// Removes the file that is being written, from another thread: nothing is published after this.
+pub(super) fn abandon() {
+    let mut unpublished = UNPUBLISHED.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(path) = unpublished.take() {
+        // The process is about to end; there is nobody to tell.
+        fs::remove_file(path).ok();
+    }
 }
 
 impl Output {
@@ -48,8 +61,10 @@ impl Output {
             Self::Stdout(_) | Self::Special(_) => Ok(()),
             Self::File(mut pending) => {
                 pending.file.sync_all()?;
+                let mut unpublished = UNPUBLISHED.lock().unwrap_or_else(PoisonError::into_inner);
                 fs::rename(&pending.path, &pending.target)?;
                 pending.is_published = true;
+                unpublished.take_if(|path| *path == pending.path);
                 Ok(())
             }
         }
@@ -76,7 +91,9 @@ impl Pending {
     fn beside(target: &Path) -> io::Result<Self> {
         let name = target.file_name().ok_or(io::Error::new(io::ErrorKind::InvalidInput, "it has no file name"))?;
         let path = target.with_file_name(format!(".{}.{}.part", name.to_string_lossy(), std::process::id()));
+        let mut unpublished = UNPUBLISHED.lock().unwrap_or_else(PoisonError::into_inner);
         let file = OpenOptions::new().write(true).create_new(true).open(&path)?;
+        *unpublished = Some(path.clone());
         Ok(Self { file, path, target: target.to_owned(), is_published: false })
     }
 }

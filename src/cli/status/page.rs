@@ -6,14 +6,14 @@ use crate::cli::sync::page::{failure, sink_state};
 use crate::cli::table::{aligned, counted, grouped, spoken_seconds};
 use crate::sync::report::StatusReport;
 use crate::sync::report::status::{
-    BackfillStatus, BreakerState, BreakerStatus, OverallState, QuotaState, QuotaStatus, SinkStatus, StoreState,
-    StreamState, StreamStatus, TokenState,
+    BackfillStatus, BreakerState, BreakerStatus, OverallState, Pause, QuotaState, QuotaStatus, ReconcileStatus,
+    SinkStatus, StoreState, StreamState, StreamStatus, TokenState,
 };
 
 /// The whole page.
 pub(super) fn of(report: &StatusReport) -> String {
     let now = report.now;
-    let mut lines = vec![format!("{}: {}", overall(report.state), report.message), String::new()];
+    let mut lines = vec![headline(report), String::new()];
     let mut rows = vec![heading(&["stream", "state", "lag", "last success", "next run", "gaps", "set aside"])];
     rows.extend(report.streams.iter().map(|(name, stream)| stream_row(name, stream, now)));
     rows.push(Vec::new());
@@ -27,11 +27,19 @@ pub(super) fn of(report: &StatusReport) -> String {
         vec!["token".to_owned(), token(report)],
         vec!["outbox".to_owned(), outbox(report)],
     ]));
-    let backfills = report.streams.iter().filter_map(|(name, stream)| Some((name, stream.backfill.as_ref()?)));
-    let backfills: Vec<String> = backfills.map(|(name, backfill)| backfill_line(name, backfill, now)).collect();
-    if !backfills.is_empty() {
+    let sweeps = report.streams.iter().filter_map(|(name, stream)| Some((name, stream.read_to.as_ref()?)));
+    let sweeps: Vec<String> = sweeps.map(|(name, to)| format!("{name}: read up to record {to} so far")).collect();
+    if !sweeps.is_empty() {
         lines.push(String::new());
-        lines.extend(backfills);
+        lines.extend(sweeps);
+    }
+    let backfills = report.streams.iter().filter_map(|(name, stream)| Some((name, stream.backfill.as_ref()?)));
+    let backfills = backfills.map(|(name, backfill)| backfill_line(name, backfill, now));
+    let sweeps = report.streams.iter().filter_map(|(name, stream)| Some((name, stream.reconcile.as_ref()?)));
+    let under_way: Vec<String> = backfills.chain(sweeps.map(|(name, it)| reconcile_line(name, it, now))).collect();
+    if !under_way.is_empty() {
+        lines.push(String::new());
+        lines.extend(under_way);
     }
     let troubles = troubles(report);
     if !troubles.is_empty() {
@@ -53,6 +61,11 @@ fn overall(state: OverallState) -> &'static str {
     }
 }
 
+/// Whether all is well, in one sentence.
+pub(super) fn headline(report: &StatusReport) -> String {
+    format!("{}: {}", overall(report.state), report.message)
+}
+
 fn stream_row(name: &str, stream: &StreamStatus, now: Timestamp) -> Vec<String> {
     let state = match stream.state {
         StreamState::Ok => "ok",
@@ -61,6 +74,7 @@ fn stream_row(name: &str, stream: &StreamStatus, now: Timestamp) -> Vec<String> 
         StreamState::WaitingQuota => "waits for quota",
         StreamState::Suspended => "suspended",
         StreamState::Stopped => "stopped",
+        StreamState::Paused => "paused",
     };
     let state = state.to_owned();
     vec![
@@ -81,14 +95,44 @@ fn backfill_line(name: &str, backfill: &BackfillStatus, now: Timestamp) -> Strin
         (Some(total), Some(percent)) => format!("{percent:.0} %, {} of {} records", grouped(*done), grouped(*total)),
         _ => "of a length that is not known".to_owned(),
     };
-    let calls = calls_left.map_or_else(String::new, |calls| format!(", {} left", counted(calls, "call", "calls")));
-    let eta = eta.map_or_else(String::new, |eta| format!(", ETA {}", until(eta, now)));
+    let left = left(*calls_left, *eta, now);
     let state = match state.as_str() {
         "waiting_quota" => "waits for quota; the same command goes on with it",
         "parked" => "is parked; the same command goes on with it",
         _ => "is under way",
     };
-    format!("{name}: backfill {id} {state} ({far}{calls}{eta})")
+    format!("{name}: backfill {id} {state} ({far}{left})")
+}
+
+/// How far a reconciliation is, and what it has found so far.
+fn reconcile_line(name: &str, sweep: &ReconcileStatus, now: Timestamp) -> String {
+    let ReconcileStatus { deep, repair, checked, total, percent, drift, repaired, eta, calls_left, state } = sweep;
+    let kind = if *deep { "deep reconciliation" } else { "reconciliation" };
+    let far = match (total, percent) {
+        (Some(total), Some(percent)) => {
+            format!("{percent:.0} %, {} of {} records", grouped(*checked), grouped(*total))
+        }
+        _ => format!("{} so far", counted(*checked, "record", "records")),
+    };
+    let found = match (drift, repair) {
+        (0, _) => String::new(),
+        (_, true) => format!(", {} that differ, {} put right", grouped(*drift), grouped(*repaired)),
+        (_, false) => format!(", {} that differ", grouped(*drift)),
+    };
+    let left = left(*calls_left, *eta, now);
+    let state = match state.as_str() {
+        "waiting_quota" => "waits for quota",
+        "parked" => "is parked until it is due or ordered again",
+        _ => "is under way",
+    };
+    format!("{name}: {kind} {state} ({far}{found}{left})")
+}
+
+/// What is left to be done, as the end of a list.
+fn left(calls: Option<u64>, eta: Option<Timestamp>, now: Timestamp) -> String {
+    let calls = calls.map_or_else(String::new, |calls| format!(", {} left", counted(calls, "call", "calls")));
+    let eta = eta.map_or_else(String::new, |eta| format!(", ETA {}", until(eta, now)));
+    format!("{calls}{eta}")
 }
 
 fn sink_row(name: &str, sink: &SinkStatus, now: Timestamp) -> Vec<String> {
@@ -161,6 +205,11 @@ fn outbox(report: &StatusReport) -> String {
 /// One line on each thing that is wrong, with what to do where that is known.
 fn troubles(report: &StatusReport) -> Vec<String> {
     let mut troubles = Vec::new();
+    let paused = report.streams.iter().map(|(name, stream)| ("--stream", name, &stream.paused));
+    let paused = paused.chain(report.sinks.iter().map(|(name, sink)| ("--sink", name, &sink.paused)));
+    troubles.extend(
+        paused.filter_map(|(option, name, pause)| Some(paused_line(option, name, pause.as_ref()?, report.now))),
+    );
     for (name, stream) in &report.streams {
         for gap in &stream.gaps {
             let attempts = counted(u64::from(gap.attempts), "attempt", "attempts");
@@ -168,6 +217,11 @@ fn troubles(report: &StatusReport) -> Vec<String> {
             troubles.push(format!("{name}: gap from {} to {}, {attempts}{error}", gap.from, gap.to));
         }
         troubles.extend(stream.last_error.as_ref().map(|error| failure(name, error)));
+    }
+    for (task, restarts) in &report.restarted {
+        let (times, last) = (counted(u64::from(restarts.times), "time", "times"), ago(restarts.last, report.now));
+        let advice = "please report the place that the log names";
+        troubles.push(format!("{task}: met a defect and was started again, {times}, last {last}; {advice}"));
     }
     for (name, sink) in &report.sinks {
         for gap in &sink.gaps {
@@ -177,6 +231,14 @@ fn troubles(report: &StatusReport) -> Vec<String> {
         troubles.extend(sink.error.as_ref().map(|error| failure(name, error)));
     }
     troubles
+}
+
+/// Who paused it, and how it goes on.
+fn paused_line(option: &str, name: &str, pause: &Pause, now: Timestamp) -> String {
+    let by = pause.by.as_ref().map_or_else(String::new, |by| format!(" by {by}"));
+    let reason = pause.reason.as_ref().map_or_else(String::new, |reason| format!(": {reason}"));
+    let since = ago(pause.since, now);
+    format!("{name}: paused {since}{by}{reason}; `sierra-sync resume {option} {name}` lets it go on")
 }
 
 fn ago(then: Timestamp, now: Timestamp) -> String {
@@ -196,7 +258,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::sync::report::status::{Gap, OutboxStatus, SinkState, StoreStatus, TokenStatus};
+    use crate::sync::report::status::{Gap, OutboxStatus, SinkState, StoreStatus, TaskRestarts, TokenStatus};
     use crate::sync::report::summary::ErrorReport;
 
     fn at(text: &str) -> Timestamp {
@@ -207,14 +269,20 @@ mod tests {
         StreamStatus {
             state: StreamState::Ok,
             lag_seconds: Some(42),
+            stale_after_seconds: 2100,
             watermark: Some(at("2026-01-05T09:59:18Z")),
             deleted_through: Some(at("2026-01-05T09:50:00Z")),
             last_success: Some(at("2026-01-05T09:59:48Z")),
+            silent_since: None,
             next_run: Some(at("2026-01-05T10:04:48Z")),
             gaps: Vec::new(),
+            rebuilding: false,
+            read_to: None,
             backfill: None,
+            reconcile: None,
             last_error: None,
             quarantined: 0,
+            paused: None,
         }
     }
 
@@ -228,6 +296,7 @@ mod tests {
             published: BTreeMap::new(),
             gaps: Vec::new(),
             error: None,
+            paused: None,
         };
         StatusReport {
             schema: 1,
@@ -251,19 +320,47 @@ mod tests {
                 reason: None,
                 since: None,
                 next_probe: None,
+                held: false,
                 suspended_endpoints: Vec::new(),
             },
             token: TokenStatus { state: TokenState::Ok, expires_at: Some(at("2026-01-05T10:48:00Z")) },
             sinks: BTreeMap::from([("archive".to_owned(), sink)]),
             quarantine: BTreeMap::from([("bibs".to_owned(), 0)]),
-            outbox: OutboxStatus { entries: 0, bytes: 0 },
-            store: StoreStatus { state: StoreState::Ok },
+            outbox: OutboxStatus { entries: 0, bytes: 0, max_bytes: 2 << 30 },
+            store: StoreStatus { state: StoreState::Ok, held: None },
+            restarted: BTreeMap::new(),
         }
     }
 
     #[test]
     fn a_fresh_copy_fits_on_a_small_page() {
         insta::assert_snapshot!(of(&report()));
+    }
+
+    #[test]
+    fn what_is_under_way_is_told_with_what_is_left() {
+        let sweep = ReconcileStatus {
+            deep: true,
+            repair: true,
+            checked: 1_250,
+            total: Some(5_000),
+            percent: Some(25.0),
+            drift: 3,
+            repaired: 2,
+            eta: Some(at("2026-01-05T10:02:00Z")),
+            calls_left: Some(40),
+            state: "running".to_owned(),
+        };
+        let told = reconcile_line("bibs", &sweep, at("2026-01-05T10:00:00Z"));
+        let expected = "bibs: deep reconciliation is under way (25 %, 1,250 of 5,000 records, 3 that differ, 2 put right, \
+                        40 calls left, ETA in 2 min)";
+        assert_eq!(told, expected);
+        let parked = ReconcileStatus { total: None, percent: None, eta: None, calls_left: None, ..sweep };
+        let parked = ReconcileStatus { deep: false, repair: false, state: "parked".to_owned(), ..parked };
+        let told = reconcile_line("bibs", &parked, at("2026-01-05T10:00:00Z"));
+        let expected = "bibs: reconciliation is parked until it is due or ordered again (1,250 records so far, 3 that \
+                        differ)";
+        assert_eq!(told, expected);
     }
 
     #[test]
@@ -292,8 +389,10 @@ mod tests {
         report.breaker.reason = Some("10 failures in a row".to_owned());
         report.breaker.next_probe = Some(at("2026-01-05T10:00:30Z"));
         report.quota.state = QuotaState::WaitingQuota;
+        let restarts = TaskRestarts { times: 2, last: at("2026-01-05T09:58:00Z") };
+        report.restarted.insert("stream bibs".to_owned(), restarts);
         report.quota.resume_at = Some(at("2026-01-05T10:10:00Z"));
-        report.outbox = OutboxStatus { entries: 1_234, bytes: 5 << 20 };
+        report.outbox = OutboxStatus { entries: 1_234, bytes: 5 << 20, max_bytes: 2 << 30 };
         insta::assert_snapshot!(of(&report));
     }
 }

@@ -13,8 +13,17 @@ pub(super) fn of(summary: &PassSummary) -> String {
 
 /// The same of a backfill, and what is left of it.
 pub(in crate::cli) fn of_backfill(summary: &PassSummary, stream: Stream) -> String {
-    let left = summary.streams.get(stream.name()).map(|stream| stream.gaps.as_slice()).unwrap_or_default();
-    let mut lines = page(summary, if left.is_empty() { "The backfill has ended" } else { "Something is left" });
+    let ended = summary.streams.get(stream.name());
+    let left = ended.map(|stream| stream.gaps.as_slice()).unwrap_or_default();
+    let verdict = match ended.map(|stream| stream.state) {
+        Some(StreamOutcome::WaitingQuota) => "The backfill waits for quota",
+        Some(StreamOutcome::Suspended) => "The backfill is held back",
+        Some(StreamOutcome::Stopped | StreamOutcome::Failed) => "The backfill did not get on",
+        Some(StreamOutcome::Partial) => "Something is left",
+        Some(StreamOutcome::CaughtUp) | None if left.is_empty() => "The backfill has ended",
+        Some(StreamOutcome::CaughtUp) | None => "Something is left",
+    };
+    let mut lines = page(summary, verdict);
     for gap in left {
         let why = gap.error.as_ref().map_or_else(String::new, |error| format!(": {error}"));
         lines.push(match stream {
@@ -22,13 +31,16 @@ pub(in crate::cli) fn of_backfill(summary: &PassSummary, stream: Stream) -> Stri
             Stream::Bibs | Stream::Items => format!("left: {stream} from {} up to {}{why}", gap.from, gap.to),
         });
     }
-    if !left.is_empty() {
+    if !left.is_empty() || ended.is_some_and(|stream| stream.state != StreamOutcome::CaughtUp) {
         lines.push("The same command goes on with what is left.".to_owned());
     }
     lines.join("\n")
 }
 
 fn page(summary: &PassSummary, verdict: &str) -> Vec<String> {
+    if let Some(error) = &summary.error {
+        return vec![format!("{verdict} after {:.1} s: {}.", summary.elapsed_seconds, error.message)];
+    }
     let mut rows = vec![heading(&["stream", "state", "read", "changed", "deleted", "set aside", "gaps", "through"])];
     for (name, stream) in &summary.streams {
         rows.push(vec![
@@ -54,10 +66,14 @@ fn page(summary: &PassSummary, verdict: &str) -> Vec<String> {
         ]);
     }
     let calls: u64 = summary.streams.values().map(|stream| stream.calls).sum();
-    let mut lines = vec![
-        format!("{verdict} after {:.1} s and {}.", summary.elapsed_seconds, counted(calls, "call", "calls")),
-        aligned(&rows),
-    ];
+    let effort = match calls {
+        0 => "; Sierra was not asked".to_owned(),
+        calls => format!(" after {:.1} s and {}", summary.elapsed_seconds, counted(calls, "call", "calls")),
+    };
+    let mut lines = vec![format!("{verdict}{effort}."), aligned(&rows)];
+    if let Some(place) = &summary.set_aside {
+        lines.push(format!("The state was damaged: it was set aside in {place}, and everything was read again."));
+    }
     let streams = summary.streams.iter().map(|(name, stream)| (name, &stream.error));
     let sinks = summary.sinks.iter().map(|(name, sink)| (name, &sink.error));
     for (name, error) in streams.chain(sinks) {
@@ -69,7 +85,7 @@ fn page(summary: &PassSummary, verdict: &str) -> Vec<String> {
 /// A failure, and below it what to do about it.
 pub(in crate::cli) fn failure(name: &str, error: &ErrorReport) -> String {
     let hint = error.hint.as_ref().map_or_else(String::new, |hint| format!("\n  {hint}"));
-    format!("{name}: {}{hint}", error.message)
+    format!("{name}: {}{hint}", error.message_under(name))
 }
 
 /// The word for how a sink stands.
@@ -103,7 +119,41 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_summary_tells_what_was_done_and_what_is_owed() {
+    fn a_backfill_that_could_not_begin_does_not_say_that_it_ended() {
+        let mut summary = summary();
+        summary.elapsed_seconds = 0.01;
+        let bibs = summary.streams.get_mut("bibs").expect("it is there");
+        (bibs.state, bibs.calls, bibs.gaps) = (StreamOutcome::Suspended, 0, Vec::new());
+        let page = of_backfill(&summary, Stream::Bibs);
+        assert!(page.starts_with("The backfill is held back; Sierra was not asked.\n"), "{page}");
+        assert!(page.ends_with("The same command goes on with what is left."), "{page}");
+        let verdict = |state| {
+            let mut summary = summary.clone();
+            summary.streams.get_mut("bibs").expect("it is there").state = state;
+            of_backfill(&summary, Stream::Bibs).lines().next().map(str::to_owned)
+        };
+        assert_eq!(verdict(StreamOutcome::CaughtUp).as_deref(), Some("The backfill has ended; Sierra was not asked."));
+        assert_eq!(
+            verdict(StreamOutcome::WaitingQuota).as_deref(),
+            Some("The backfill waits for quota; Sierra was not asked.")
+        );
+    }
+
+    #[test]
+    fn the_name_that_a_message_begins_with_is_not_said_twice() {
+        let mut error = summary().streams["bibs"].error.clone().expect("one");
+        error.hint = None;
+        for (message, told) in [
+            ("bibs: no good answer", "bibs: no good answer"),
+            ("token: no good answer", "bibs: token: no good answer"),
+            ("bibsome", "bibs: bibsome"),
+        ] {
+            error.message = message.to_owned();
+            assert_eq!(failure("bibs", &error), told);
+        }
+    }
+
+    fn summary() -> PassSummary {
         let summary = serde_json::json!({
             "schema": 1, "ok": false, "exit": 3, "elapsed_seconds": 12.4,
             "streams": {"bibs": {
@@ -118,7 +168,12 @@ mod tests {
                 "delivered": 2881, "pending": 0, "quarantined": 0, "state": "ok", "published": {}, "error": null,
             }},
         });
-        let summary = serde_json::from_value(summary).expect("the shape of the contract");
+        serde_json::from_value(summary).expect("the shape of the contract")
+    }
+
+    #[test]
+    fn the_summary_tells_what_was_done_and_what_is_owed() {
+        let summary = summary();
         insta::assert_snapshot!(of(&summary));
         insta::assert_snapshot!(of_backfill(&summary, Stream::Bibs));
         let withheld = of_backfill(&summary, Stream::Patrons);

@@ -134,7 +134,7 @@ fn proxy(text: &str) -> Result<String, String> {
     }
 }
 
-fn zone(text: &str) -> Result<TimeZone, String> {
+pub(super) fn zone(text: &str) -> Result<TimeZone, String> {
     TimeZone::get(text).map_err(|_| {
         let names: Vec<String> = jiff::tz::db().available().map(|name| name.to_string()).collect();
         let near = nearest(text, names.iter().map(String::as_str));

@@ -23,6 +23,10 @@ const FORMATS: OneOf<FileFormat> = OneOf(&[("ndjson", FileFormat::Ndjson), ("mar
 const STREAMS: ListOf<OneOf<Stream>> =
     ListOf(OneOf(&[("bibs", Stream::Bibs), ("items", Stream::Items), ("patrons", Stream::Patrons)]));
 
+/// Sinks at once: each is a task, a place in the queue and a handful of series in the metrics, of which there are never
+/// more than 500.
+pub(in crate::config) const MOST_SINKS: usize = 32;
+
 /// Reads every sink. `on` are the streams that are followed.
 pub(in crate::config) fn read(root: &mut Section<'_>, on: &[Stream]) -> BTreeMap<String, SinkConfig> {
     let about = "Where changes go. The name is yours; the state remembers each sink by it.";
@@ -31,6 +35,14 @@ pub(in crate::config) fn read(root: &mut Section<'_>, on: &[Stream]) -> BTreeMap
     if written.is_empty() {
         let hint = "add a table such as [sinks.archive] with type = \"file\" and path = \"./out\"";
         root.refuse("sinks", "there is no sink, so changes would go nowhere", hint);
+    }
+    if written.len() > MOST_SINKS {
+        let message = format!("there are {} sinks, and at most {MOST_SINKS} can be served", written.len());
+        root.refuse(
+            "sinks",
+            message,
+            "let consumers share a sink, or run a second sierra-sync with a state of its own",
+        );
     }
     for (name, section) in written {
         let is_name = |name: &str| {

@@ -1,8 +1,12 @@
 //! `[streams.bibs]`, `[streams.items]`, `[streams.patrons]`: what is followed, and how closely.
 
+use std::time::Duration;
+
 use crate::config::kind::{DurationIn, IntegerIn, ListOf, OneOf, Switch, TextAs};
-use crate::config::section::Section;
+use crate::config::section::{Section, Written};
+use crate::config::sections::sierra::zone;
 use crate::record::Stream;
+use crate::sync::schedule::CronSchedule;
 use crate::sync::settings::{Cadence, Repeat, StreamSettings};
 
 const FIELD: TextAs<String> = TextAs {
@@ -15,6 +19,9 @@ const FIELD: TextAs<String> = TextAs {
     hint: "write one name an element, without commas or spaces",
     pattern: "^[A-Za-z0-9._]+$",
 };
+
+/// The field that holds the MARC of a bib.
+const VAR_FIELDS: &str = "varFields";
 
 pub(super) const LOCATION: TextAs<String> = TextAs {
     parse: |text| match text.trim() == text
@@ -32,7 +39,22 @@ pub(super) const LOCATION: TextAs<String> = TextAs {
 const FIXED_FIELD: TextAs<String> =
     TextAs { parse: fixed_field, hint: "write its number in quotes, such as \"98\"", pattern: "^[0-9]{1,3}$" };
 
-const SWEEPS: OneOf<Option<Repeat>> = OneOf(&[("off", None)]);
+const LATE_SWEEPS: OneOf<Option<Repeat>> = OneOf(&[("daily", Some(Repeat::Daily)), ("off", None)]);
+
+const RECONCILIATIONS: OneOf<Option<Repeat>> =
+    OneOf(&[("weekly", Some(Repeat::Weekly)), ("daily", Some(Repeat::Daily)), ("off", None)]);
+
+const CRON: TextAs<String> = TextAs {
+    parse: |text| CronSchedule::new(text, "UTC").map(|_| text.to_owned()).map_err(|error| error.to_string()),
+    hint: "write minute, hour, day, month and weekday, such as \"0 2 * * *\"",
+    pattern: "^\\S.*$",
+};
+
+const ZONE: TextAs<String> = TextAs {
+    parse: |text| zone(text).map(|_| text.to_owned()),
+    hint: "write an IANA name, such as \"America/New_York\"",
+    pattern: "^[A-Za-z0-9_+/-]+$",
+};
 
 /// Reads every stream that is written, in the order in which streams are synced.
 pub(in crate::config) fn read(root: &mut Section<'_>) -> Vec<StreamSettings> {
@@ -61,6 +83,7 @@ pub(super) fn fixed_field(text: &str) -> Result<String, String> {
 
 fn read_one(stream: Stream, mut section: Section<'_>) -> StreamSettings {
     let interval = section.setting("interval", &DurationIn("1s"..="30d"), "5m", "How often changes are looked for.");
+    let cadence = cadence(&mut section, interval);
     let deleted_interval =
         section.setting("deleted_interval", &DurationIn("1s"..="30d"), "15m", "How often deletions are looked for.");
     let overlap = section.setting(
@@ -77,18 +100,33 @@ fn read_one(stream: Stream, mut section: Section<'_>) -> StreamSettings {
         "1",
         "Days added on both sides when deletions are looked for.",
     );
-    let late_sweep = section.setting("late_sweep", &SWEEPS, "off", "How often the last 48 hours are read again.");
-    let reconcile = section.setting("reconcile", &SWEEPS, "off", "How often the whole stream is compared.");
+    let late_sweep = section.setting(
+        "late_sweep",
+        &LATE_SWEEPS,
+        "daily",
+        "How often the last 48 hours are read again, for what became visible late.",
+    );
+    let reconcile = section.setting(
+        "reconcile",
+        &RECONCILIATIONS,
+        "weekly",
+        "How often the whole stream is compared with what is known, and what differs is read and emitted again.",
+    );
     let page_size =
         section.setting("page_size", &IntegerIn(1..=2000), "2000", "Records asked per call; Sierra allows 2000.");
     let concurrency = section.setting("concurrency", &IntegerIn(1..=64), "2", "Calls at once on this endpoint.");
-    let fields = section.setting(
+    let mut fields = section.setting(
         "fields",
         &ListOf(FIELD),
         default_fields(stream),
         "The fields asked for. What the service itself needs (id, dates, deleted, suppressed, links, locations) is \
          always asked for besides.",
     );
+    if stream == Stream::Bibs && !fields.iter().any(|field| field == VAR_FIELDS) {
+        let message = format!("leaves out {VAR_FIELDS}, without which no bib has MARC; it is asked for all the same");
+        section.warn("fields", message, format!("add {VAR_FIELDS:?}, so that the file says what is asked for"));
+        fields.push(VAR_FIELDS.to_owned());
+    }
     let locations = section.setting(
         "locations",
         &ListOf(LOCATION),
@@ -106,7 +144,7 @@ fn read_one(stream: Stream, mut section: Section<'_>) -> StreamSettings {
         section.setting("emit_unchanged", &Switch, "false", "Emit records that Sierra touched without changing them.");
     let key = section.key("overlap");
     let readings = overlap.as_secs_f64() / interval.as_secs_f64();
-    if readings > 10.0 {
+    if readings > 10.0 && matches!(cadence, Cadence::Every(_)) {
         let message =
             format!("every change is read about {readings:.0} times, because overlap is much longer than interval");
         section.reading().warn(&key, message, "shorten overlap or lengthen interval");
@@ -114,7 +152,7 @@ fn read_one(stream: Stream, mut section: Section<'_>) -> StreamSettings {
     section.finish();
     StreamSettings {
         stream,
-        cadence: Cadence::Every(interval),
+        cadence,
         deleted_interval,
         overlap,
         settle,
@@ -128,6 +166,33 @@ fn read_one(stream: Stream, mut section: Section<'_>) -> StreamSettings {
         hash_ignore,
         emit_unchanged,
     }
+}
+
+/// `interval`, or `cron` with its `zone`.
+fn cadence(section: &mut Section<'_>, interval: Duration) -> Cadence {
+    let cron = section.written(
+        "cron",
+        &CRON,
+        "When changes are looked for, instead of an interval: minute, hour, day, month, weekday, by the clock of zone.",
+    );
+    let zone = section.written("zone", &ZONE, "The zone whose clock cron means, by its IANA name.");
+    match (cron, zone) {
+        (Written::Good(expression), Written::Good(zone)) => {
+            if section.is_written("interval") {
+                section.refuse("interval", "says the same as cron in another way", "keep one of the two");
+            }
+            return Cadence::Cron { expression, zone };
+        }
+        (Written::Good(_), Written::Absent) => {
+            let hint = "write the zone whose clock it means, such as zone = \"America/New_York\"";
+            section.refuse("cron", "has no zone beside it", hint);
+        }
+        (Written::Absent, Written::Good(_)) => {
+            section.refuse("zone", "means nothing without cron", "add cron, or leave zone out");
+        }
+        _ => {}
+    }
+    Cadence::Every(interval)
 }
 
 fn about(stream: Stream) -> &'static str {
