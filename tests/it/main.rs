@@ -15,6 +15,7 @@ mod ops;
 mod privacy;
 mod resilience;
 mod sierra;
+mod simulation;
 mod simulator;
 mod sink;
 mod store;

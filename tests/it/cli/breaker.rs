@@ -70,6 +70,29 @@ fn close_and_reset_want_to_be_meant() {
     assert_eq!(run.json_lines()[0]["changed"], false, "{run:?}");
 }
 
+/// How long it holds is rounded to the second it was asked for, and until when is told.
+#[test]
+fn a_hold_is_told_with_its_length_and_its_end() {
+    let said = bench().run(&["breaker", "open", "--for", "2h"]).stdout;
+    assert!(said.starts_with("The breaker is open for 2 h: no call goes to Sierra before 2"), "{said}");
+    let said = bench().run(&["breaker", "open", "--for", "90s"]).stdout;
+    assert!(said.starts_with("The breaker is open for 90 s: "), "{said}");
+}
+
+/// Closed is closed, also while its health check is still to come.
+#[test]
+fn closing_twice_changes_nothing_and_says_so() {
+    let bench = bench();
+    bench.run(&["breaker", "open", "--reason", "upgrade"]);
+    assert_eq!(bench.run(&["breaker", "close", "--yes", "--json"]).json_lines()[0]["changed"], true);
+    let again = bench.run(&["breaker", "close", "--yes"]);
+    assert_eq!((again.code, again.stdout.as_str()), (0, "The breaker was closed already: nothing changed.\n"));
+    let lines = bench.run(&["breaker", "history", "--json"]).json_lines();
+    let told: Vec<_> = lines.iter().map(|line| line["outcome"].as_str().expect("a text")).collect();
+    let was_open = "it was open: opened by operator ann: upgrade";
+    assert_eq!(told, ["it was closed", was_open, "it was closed; nothing changed"]);
+}
+
 /// Who did what, and why, is kept.
 #[test]
 fn the_history_names_who_did_what_and_why() {
@@ -86,7 +109,7 @@ fn the_history_names_who_did_what_and_why() {
     assert!(lines[0]["until"].is_string() && lines[1]["until"].is_null());
     assert_eq!(lines[1]["outcome"], "it was open: opened by operator ann: upgrade");
     let page = bench.run(&["breaker", "history"]).stdout;
-    assert!(page.contains("breaker open by ann: upgrade (until "), "{page}");
+    assert!(page.contains("breaker open by ann: \"upgrade\" (until "), "{page}");
 }
 
 #[test]
@@ -94,5 +117,15 @@ fn a_duration_without_a_unit_is_refused() {
     for lasts in ["2", "-1h", "400d", "soon"] {
         let run = bench().run(&["breaker", "open", "--for", lasts]);
         assert_eq!((run.code, run.stdout.as_str()), (2, ""), "{run:?}");
+    }
+}
+
+/// It answers with what was asked for, whatever time has passed meanwhile.
+#[test]
+fn how_long_it_stays_open_is_answered_as_it_was_asked_for() {
+    let bench = bench();
+    for (asked, said) in [("1s", "for 1 s:"), ("2s", "for 2 s:"), ("90m", "for 90 min:")] {
+        let run = bench.run(&["breaker", "open", "--for", asked]);
+        assert!(run.code == 0 && run.stdout.contains(said), "{run:?}");
     }
 }

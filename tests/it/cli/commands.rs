@@ -17,7 +17,20 @@ fn help_and_version_are_data() {
     let bench = Bench::new();
     let version = bench.run(&["--version"]);
     assert_eq!(version.stdout.trim_end(), concat!("sierra-sync ", env!("CARGO_PKG_VERSION")));
-    for command in ["demo", "init", "check", "sync", "backfill", "status", "breaker", "recover", "convert", "schema"] {
+    for command in [
+        "demo",
+        "init",
+        "check",
+        "sync",
+        "backfill",
+        "reconcile",
+        "cursor",
+        "status",
+        "breaker",
+        "recover",
+        "convert",
+        "schema",
+    ] {
         assert!(bench.run(&["--help"]).stdout.contains(&format!("\n  {command} ")), "{command} is not listed");
         let help = bench.run(&[command, "--help"]);
         assert_eq!((help.code, help.stderr.as_str()), (0, ""));
@@ -100,6 +113,8 @@ fn every_command_has_a_manual_page() {
         let page =
             fs::read_to_string(bench.path().join(format!("pages/sierra-sync-{command}.1"))).expect("it is there");
         assert!(page.contains(&format!("sierra\\-sync\\-{command}")) && page.contains("\\-\\-config"), "{page}");
+        let heading = page.lines().find(|line| line.starts_with(".TH")).expect("a heading");
+        assert!(heading.contains(concat!("\"sierra-sync ", env!("CARGO_PKG_VERSION"), "\"")), "{heading}");
         assert_eq!(bench.run(&["man", command]).stdout.trim_end(), page.trim_end());
     }
     let unknown = bench.run(&["man", "snyc"]);

@@ -12,6 +12,11 @@ fn the_file_needs_only_key_and_secret() {
     let written = bench.run(&["init"]);
     assert_eq!((written.code, written.stdout.as_str()), (0, ""), "{written:?}");
     assert!(written.stderr.contains("Wrote sierra-sync.toml. Next:"), "{written:?}");
+    // As the README has it.
+    assert!(
+        written.stderr.contains("4. sierra-sync run ") && written.stderr.contains("sierra-sync sync,"),
+        "{written:?}"
+    );
     let checked = bench.run(&["check", "--offline"]);
     assert_eq!(checked.code, 0, "{checked:?}");
 }

@@ -5,6 +5,7 @@ mod breaker;
 mod check;
 mod commands;
 mod init;
+mod pausing;
 mod support;
 mod unavailable;
 mod unbuilt;

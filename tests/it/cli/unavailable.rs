@@ -61,3 +61,13 @@ fn a_state_that_another_process_holds() {
     assert_eq!((run.code, run.stdout.as_str()), (75, ""), "{run:?}");
     assert!(run.stderr.contains(&holder.id().to_string()), "the holder is not named: {run:?}");
 }
+
+#[test]
+fn a_port_for_the_simulator_that_is_taken() {
+    let taken = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = taken.local_addr().expect("it is bound").to_string();
+    let run = Bench::new().run(&["simulate", "--bibs", "3", "--items", "3", "--listen", &address]);
+    assert_eq!((run.code, run.stdout.as_str()), (69, ""), "{run:?}");
+    let expected = format!("sierra-sync: failed to listen on {address}; choose another --listen");
+    assert!(run.stderr.starts_with(&expected), "{run:?}");
+}

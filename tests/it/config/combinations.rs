@@ -40,6 +40,52 @@ fn a_cap_on_retry_after_below_sierras_usual_wait_is_warned_about() {
     assert!(warned.len() == 1 && warned[0].contains("retry.retry_after_cap: is shorter than the 15m"), "{warned:?}");
 }
 
+/// Each sink is a handful of series in the metrics: with any number of them there would be any number.
+#[test]
+fn more_sinks_than_the_metrics_have_room_for_are_refused() {
+    let with = |count: usize| {
+        let sink = |number| format!("[sinks.archive-{number}]\ntype = \"file\"\npath = \"./out-{number}\"\n");
+        minimal_with(&(1..count).map(sink).collect::<String>())
+    };
+    assert_eq!(Load::text(&with(32)).config().sinks.len(), 32);
+    let problem = Load::text(&with(33)).problem();
+    assert!(problem.contains("sinks: there are 33 sinks, and at most 32 can be served"), "{problem}");
+}
+
+#[test]
+fn cron_takes_the_place_of_an_interval_and_needs_a_zone() {
+    use sierra_sync::sync::settings::Cadence;
+    let with = |lines: &str| minimal_with("").replace("[streams.bibs]", &format!("[streams.bibs]\n{lines}"));
+    let nightly = "cron = \"0 2 * * *\"\nzone = \"America/New_York\"\n";
+    let config = Load::text(&with(nightly)).config();
+    let cadence = Cadence::Cron { expression: "0 2 * * *".into(), zone: "America/New_York".into() };
+    assert_eq!(config.stream(Stream::Bibs).expect("it is on").cadence, cadence);
+    for (lines, sentence) in [
+        ("cron = \"0 2 * * *\"\n", "streams.bibs.cron: has no zone beside it"),
+        ("zone = \"UTC\"\n", "streams.bibs.zone: means nothing without cron"),
+        (&format!("{nightly}interval = \"5m\"\n"), "streams.bibs.interval: says the same as cron"),
+        ("cron = \"0 2 * *\"\nzone = \"UTC\"\n", "streams.bibs.cron: \"0 2 * *\" is not a cron expression"),
+        ("cron = \"0 0 30 2 *\"\nzone = \"UTC\"\n", "streams.bibs.cron: \"0 0 30 2 *\" never comes"),
+        ("cron = \"0 2 * * *\"\nzone = \"America/New_Yrok\"\n", "did you mean \"America/New_York\"?"),
+    ] {
+        let problem = Load::text(&with(lines)).problem();
+        assert!(problem.contains(sentence), "{problem}");
+    }
+}
+
+#[test]
+fn sweeps_are_on_unless_they_are_turned_off() {
+    use sierra_sync::sync::settings::Repeat;
+    let config = Load::text(&minimal_with("")).config();
+    let bibs = config.stream(Stream::Bibs).expect("it is on");
+    assert_eq!((bibs.late_sweep, bibs.reconcile), (Some(Repeat::Daily), Some(Repeat::Weekly)));
+    let text = minimal_with("");
+    let config =
+        Load::text(&text).flag("streams.bibs.late_sweep", "off").flag("streams.bibs.reconcile", "off").config();
+    let bibs = config.stream(Stream::Bibs).expect("it is on");
+    assert_eq!((bibs.late_sweep, bibs.reconcile), (None, None));
+}
+
 /// BR-122: an overlap of many intervals multiplies the calls for ever.
 #[test]
 fn an_overlap_of_many_intervals_is_warned_about() {
@@ -170,4 +216,39 @@ fn a_path_that_no_directory_can_have_is_refused() {
     assert!(empty.contains("sinks.archive.path: is empty; name a directory, or leave the key out"), "{empty}");
     let state = problem("[state]\npath = \"\"\n");
     assert!(state.contains("state.path: is empty; name a directory"), "{state}");
+}
+
+/// What stands in the way of a directory is told before the first run meets it, and under the key that names it.
+#[test]
+fn a_directory_whose_place_is_taken_is_refused() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("file");
+    std::fs::write(&file, "in the way").expect("written");
+    let link = directory.path().join("link");
+    std::os::unix::fs::symlink("nowhere", &link).expect("made");
+    let (file, link) = (file.display(), link.display());
+    for (more, expected) in [
+        (format!("[state]\npath = \"{file}\"\n"), format!("state.path: {file} is there and is no directory")),
+        (format!("path = \"{file}\"\n"), format!("sinks.archive.path: {file} is there and is no directory")),
+        (
+            format!("path = \"{link}\"\n"),
+            format!("sinks.archive.path: {link} is a link to nowhere, which is not there"),
+        ),
+    ] {
+        let refused = problem(&more);
+        assert!(refused.contains(&expected), "{refused}");
+    }
+}
+
+/// BR-015: a list of fields that cannot work is completed, and that is said.
+#[test]
+fn a_list_of_fields_without_those_that_hold_the_marc_is_completed() {
+    for fields in ["[\"id\"]", "[]"] {
+        let text = minimal_with("").replace("[streams.bibs]", &format!("[streams.bibs]\nfields = {fields}"));
+        let warnings = Load::text(&text).warnings();
+        assert_eq!(warnings.len(), 1, "{warnings:#?}");
+        assert!(warnings[0].starts_with("streams.bibs.fields: leaves out varFields"), "{warnings:#?}");
+        let asked = Load::text(&text).config().streams.remove(0).fields;
+        assert_eq!(asked.last().map(String::as_str), Some("varFields"));
+    }
 }

@@ -76,3 +76,17 @@ fn each_endpoint_takes_the_concurrency_of_its_stream() {
     assert!((config.quota.rate - 1.5).abs() < 1e-9);
     assert_eq!(config.retry.attempt_timeout, Duration::from_secs(60));
 }
+
+/// What stands in the file can be pasted into an override, quotes and all. The quotes of a secret are its own.
+#[test]
+fn an_override_may_be_in_quotes_as_in_the_file() {
+    let text = minimal_with("");
+    let cap = |load: Load<'_>| load.config().retry.cap;
+    assert_eq!(cap(Load::text(&text).flag("retry.cap", "\"31s\"")), Duration::from_secs(31));
+    assert_eq!(cap(Load::text(&text).variable("SIERRA_SYNC__RETRY__CAP", "'32s'")), Duration::from_secs(32));
+    Load::text(&text).flag("retry.jitter", "\"full\"").config();
+    let secret = Load::without_secret(&text).variable("SIERRA_SYNC__SIERRA__CLIENT_SECRET", "\"quoted\"").config();
+    assert_eq!(secret.sierra.client_secret.expose(), "\"quoted\"");
+    let half = Load::text(&text).flag("retry.cap", "\"31s").problem();
+    assert!(half.contains("is not a duration"), "{half}");
+}

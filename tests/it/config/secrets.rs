@@ -124,3 +124,14 @@ fn a_missing_file_is_told_beside_a_secret_that_stands_in_the_configuration() {
     assert!(problems[0].contains("sierra.client_secret: a secret does not belong in this file"), "{problems:?}");
     assert!(problems[1].contains("sierra.client_secret_file: the file it names cannot be read"), "{problems:?}");
 }
+
+/// Whoever may read the file reads the secret in it, also when a variable takes its place.
+#[test]
+fn a_secret_in_the_file_is_refused_also_beside_a_variable() {
+    let text = minimal_with("").replace("[sierra]", &format!("[sierra]\nclient_secret = {CANARY:?}"));
+    let problem = Load::text(&text).problem();
+    let expected = "sierra.client_secret: a secret does not belong in this file; take it out of there: \
+                    SIERRA_SYNC__SIERRA__CLIENT_SECRET overrides it";
+    assert!(problem.starts_with("sierra-sync.toml:4:") && problem.ends_with(expected), "{problem}");
+    assert!(!problem.contains(CANARY), "{problem}");
+}

@@ -26,13 +26,3 @@ fn the_keys_of_a_sink_type_that_is_not_built_add_no_noise() {
     let problem = Load::text(&text).problem();
     assert!(problem.contains("sinks.bus.type: \"nats\" is not built yet; built are file and stdout"), "{problem}");
 }
-
-#[test]
-fn off_and_empty_are_accepted_for_what_is_not_built() {
-    for key in ["streams.bibs.late_sweep", "streams.bibs.reconcile"] {
-        Load::text(&fixture("minimal.toml")).flag(key, "off").config();
-    }
-    for key in ["alerts.webhook", "alerts.secret_file", "alerts.deadman_url"] {
-        Load::text(&fixture("minimal.toml")).flag(key, "").config();
-    }
-}

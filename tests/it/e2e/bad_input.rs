@@ -4,8 +4,9 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
 use sierra_sync::simulator::Kind;
+use sierra_sync::store::StateLock;
 
-use super::support::Site;
+use super::support::{Site, patiently};
 
 /// A loaded site, a bib of which was edited: the edit must arrive once the input is right again.
 fn edited() -> Site {
@@ -21,7 +22,7 @@ fn assert_refused(site: &Site, arguments: &[&str], sentence: &str) {
     let before = ["state", "lines", "xml"].map(|name| site.bench.files(name));
     site.library.clear_journal();
     let run = site.sync(arguments).ends(2).complains(sentence);
-    assert_eq!((run.stdout.as_str(), site.library.calls().len()), ("", 0));
+    assert_eq!((&run.summary()["exit"], site.library.calls().len()), (&2.into(), 0));
     assert!(!run.stderr.contains("panicked") && run.stderr.lines().count() <= 4, "{}", run.stderr);
     assert!(["state", "lines", "xml"].map(|name| site.bench.files(name)) == before, "{sentence}: something changed");
 }
@@ -65,16 +66,6 @@ fn mistakes_in_the_configuration_are_refused_and_cost_nothing() {
 }
 
 #[test]
-fn commands_that_are_not_built_say_what_to_do_instead() {
-    let site = edited();
-    for (command, instead) in [("reconcile", "sierra-sync sync"), ("cursor", "sierra-sync status")] {
-        let run = site.bench.run(&[command, "bibs", "--force"]).ends(2).complains(instead);
-        assert!(run.stderr.contains(&format!("`{command}` is not built yet; ")), "{}", run.stderr);
-    }
-    assert_nothing_lost(&site);
-}
-
-#[test]
 fn a_secret_that_is_missing_or_open_to_all_is_refused() {
     let mut site = edited();
     site.give_secret(None);
@@ -87,4 +78,16 @@ fn a_secret_that_is_missing_or_open_to_all_is_refused() {
     fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
     assert_eq!(site.sync_well()["streams"]["bibs"]["changed"], 1);
     site.assert_converged();
+}
+
+/// A command that looks holds the state for a moment, and answers nobody meanwhile: a pass that begins just then waits
+/// for its end. A lock that stays is told, with 75.
+#[test]
+fn a_pass_waits_for_the_end_of_a_look() {
+    let site = Site::loaded();
+    let look = StateLock::acquire(&site.bench.path("state")).expect("free");
+    let pass = site.bench.start(&["sync", "--json", "--log", "debug"]);
+    patiently("the pass to wait", || pass.stderr().contains("state_held").then_some(()));
+    drop(look);
+    pass.ended().ends(0);
 }

@@ -1,18 +1,35 @@
 //! The real binary against the bundled simulator, over real loopback HTTP and in real time.
 
+mod alerts;
 mod backfill;
 mod bad_input;
+mod between_runs;
 mod commands;
+mod cursor;
+mod damage;
+mod dead_letters;
 mod demo;
+mod endings;
+mod failing_disk;
 mod faults;
+mod full_disk;
+mod kills;
 mod mends;
+mod ops;
+mod outage;
 mod patrons;
+mod power;
 mod queue;
+mod reconcile;
 mod recovery;
+mod replay;
 mod secrets;
 mod service;
+mod settings;
 mod signals;
 mod sinks;
 mod storm;
 mod support;
 mod sync;
+mod systemd;
+mod throttled;

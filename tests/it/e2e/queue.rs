@@ -14,7 +14,8 @@ fn queue(site: &Site, arguments: &[&str]) -> Vec<Value> {
     site.bench.run(&[&["queue", "--json"], arguments].concat()).ends(0).json_lines()
 }
 
-/// A10, A12: what waits for a sink is listed as it is kept, can be looked at, and is delivered on demand, once.
+/// A10, A12, BR-027: what waits for a sink is listed as it is kept, can be looked at, and is delivered on demand, once; a
+/// deletion that is held back lies in the state, whatever process comes and goes.
 #[test]
 fn what_waits_for_a_paused_sink_is_listed_shown_exported_and_drained() {
     let site = Site::loaded();

@@ -3,7 +3,7 @@
 use std::net::TcpListener;
 
 use serde_json::Value;
-use sierra_sync::simulator::{Endpoint, Fault, RateLimit, Unauthorized};
+use sierra_sync::simulator::{Endpoint, Fault, Kind, RateLimit, Unauthorized};
 use sierra_sync::store::StateLock;
 
 use super::support::{Run, SECRET, Site};
@@ -69,7 +69,45 @@ fn recover_ends_a_stall_with_one_careful_call_at_a_time() {
     assert!(calls.iter().all(|call| call.entries <= 1), "the smallest questions there are");
     site.sync_well();
     let history = site.bench.run(&["breaker", "history"]).ends(0).stdout;
-    assert!(history.contains("recover: the gateway was mended; The quota holds"), "{history}");
+    assert!(history.contains("recover: \"the gateway was mended\"; The quota holds"), "{history}");
+}
+
+/// The same beside a service whose windows are put off for fifty minutes: once the quota holds they are asked for.
+#[test]
+fn recover_lets_a_service_go_on_with_what_waits_for_quota() {
+    let site = Site::loaded();
+    site.configure(|text| {
+        let streams = "interval = \"1s\"\ndeleted_interval = \"1h\"\nsettle = \"0s\"";
+        format!("{}\n[ops]\nlisten = \"127.0.0.1:0\"\n", text.replace("settle = \"0s\"", streams))
+    });
+    let refusal = Fault::TooManyRequests {
+        limit: Some("1000".into()),
+        remaining: Some("0".into()),
+        reset: Some("3000".into()),
+        retry_after: None,
+    };
+    let storm = site.library.plan(refusal.at(Endpoint::Bibs));
+    let service = site.bench.start(&["run"]);
+    let is_in_time = |state: &str| {
+        let stands = |_| {
+            let status = site.bench.run(&["status", "--json"]).json_lines().pop().expect("a status");
+            status["started"].is_string() && status["streams"]["bibs"]["state"] == state
+        };
+        (0..1500).any(stands)
+    };
+    assert!(is_in_time("waiting_quota"), "no window is put off");
+    site.library.with(|simulator| {
+        simulator.cancel(storm);
+        simulator.limit_rate(Some(RateLimit { calls: 1000, ..RateLimit::default() }));
+    });
+    let id = site.library.ids(Kind::Bibs)[3];
+    site.library.edits(|world| world.edit_bib(id).unwrap());
+    recover(&site, 0, &[]);
+    assert!(is_in_time("ok"), "the window still waits");
+    service.signal("TERM");
+    service.ended().ends(0);
+    let outputs = site.outputs();
+    assert_eq!(outputs.newest("bibs")[id.to_string().as_str()]["source"], "incremental");
 }
 
 /// A key that was enabled again with the same secret is taken at once, by either command.
@@ -225,7 +263,9 @@ fn a_state_whose_holder_does_not_answer_is_left_alone() {
     let site = Site::loaded();
     let _lock = StateLock::acquire(&site.bench.path("state")).expect("nobody holds it");
     let pid = format!("(pid {})", std::process::id());
-    for command in [&["recover"][..], &["breaker", "open"], &["breaker", "reset", "--yes"], &["breaker", "history"]] {
-        site.bench.run(command).ends(75).complains(&pid);
+    // Each waits a while for an answer, all at once here.
+    let commands = [&["recover"][..], &["breaker", "open"], &["breaker", "reset", "--yes"], &["breaker", "history"]];
+    for command in commands.map(|command| site.bench.start(command)) {
+        command.ended().ends(75).complains(&pid);
     }
 }

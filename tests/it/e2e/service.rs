@@ -1,10 +1,13 @@
 //! `run`: the service, and the commands beside it.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use serde_json::Value;
 use sierra_sync::cli::schema::SchemaName;
-use sierra_sync::simulator::Kind;
+use sierra_sync::simulator::{Call, Endpoint, Fault, Kind};
+use sierra_sync::store::StateLock;
 
-use super::support::{Running, Site, assert_valid, patiently};
+use super::support::{Library, Running, Site, assert_valid, patiently};
 
 /// A loaded site whose service looks every second, on a port of its own.
 fn site() -> Site {
@@ -80,6 +83,19 @@ fn the_service_follows_and_stops_in_order_and_other_commands_look_into_it() {
     assert_eq!((&after["streams"]["bibs"]["changed"], &after["streams"]["bibs"]["deleted"]), (&0.into(), &0.into()));
 }
 
+/// A healthy service and all it works on are no finding: who has the sinks is said, and they are left to it.
+#[test]
+fn check_beside_the_service_finds_nothing_wrong() {
+    let site = site();
+    let service = start(&site);
+    let lines = site.bench.run(&["check", "--json"]).ends(0).json_lines();
+    let who = format!("(pid {})", service.id());
+    let told = |line: &&Value| line["message"].as_str().is_some_and(|message| message.contains(&who));
+    assert_eq!(lines.iter().filter(told).count(), 3, "the state and two sinks: {lines:#?}");
+    service.signal("TERM");
+    service.ended().ends(0);
+}
+
 #[test]
 fn a_hangup_reads_the_configuration_again_and_says_what_changed() {
     let site = site();
@@ -101,7 +117,9 @@ fn a_hangup_reads_the_configuration_again_and_says_what_changed() {
     configure(&site, "3s");
     site.configure(|text| text.replace("[state]\npath = \"./state\"", "[state]\npath = \"/proc/nowhere\""));
     service.signal("HUP");
-    said(&service, "reload_failed", 1);
+    let failed = said(&service, "reload_failed", 1);
+    let message = failed[0]["message"].as_str().expect("a sentence");
+    assert!(message.contains("since the new one cannot be used: "), "{message}");
     said(&service, "service_started", 3);
     let ids = site.library.ids(Kind::Bibs);
     site.library.edits(|world| world.edit_bib(ids[5]).unwrap());
@@ -113,6 +131,82 @@ fn a_hangup_reads_the_configuration_again_and_says_what_changed() {
     service.signal("TERM");
     service.ended().ends(0);
     site.assert_converged();
+}
+
+/// While a service reads its configuration again nobody is at the socket: whoever asks just then is patient.
+#[test]
+fn whoever_asks_while_the_service_reads_its_configuration_again_is_answered() {
+    let site = site();
+    let service = start(&site);
+    for reload in 1..=4 {
+        service.signal("HUP");
+        while said(&service, "service_started", 1).len() <= reload {
+            assert!(status(&site)["streams"]["bibs"]["state"].is_string());
+            let paused = site.bench.run(&["pause", "--sink", "xml", "--json"]).ends(0).json_lines().remove(0);
+            assert_eq!(paused["sink"], "xml", "{paused}");
+        }
+    }
+    service.signal("TERM");
+    service.ended().ends(0);
+}
+
+/// A holder that answers nobody, and then ends: the question is answered from the state.
+#[test]
+fn a_command_outwaits_a_holder_that_is_ending() {
+    let site = Site::loaded();
+    let held = StateLock::acquire(&site.bench.path("state")).expect("nobody holds it");
+    let looking = site.bench.start(&["status", "--json", "--log", "debug"]);
+    patiently("it to wait", || looking.stderr().contains("holder_awaited").then_some(()));
+    drop(held);
+    let seen = looking.ended().ends(0).json_lines().remove(0);
+    assert!(seen["started"].is_null(), "the state tells, nobody holds it: {seen}");
+}
+
+/// What a container's health check asks: sick is what needs a person or a new start, not what an outage of Sierra does.
+#[test]
+fn the_health_check_fails_when_the_service_does_and_not_when_sierra_does() {
+    let mut site = site();
+    let checked = |site: &Site, code, sentence: &str| {
+        let run = site.bench.run(&["--quiet", "status", "--check"]).ends(code);
+        assert!(run.stdout.starts_with(sentence) && run.stdout.lines().count() == 1, "{run:?}");
+    };
+    let service = start(&site);
+    patiently("all is well", || (status(&site)["state"] == "ok").then_some(()));
+    checked(&site, 0, "ok: ");
+    site.library.plan(Fault::Html { status: 503 }.always());
+    patiently("an outage to be seen", || (status(&site)["state"] == "degraded").then_some(()));
+    checked(&site, 0, "degraded: ");
+    site.library.recover();
+    service.signal("TERM");
+    service.ended().ends(0);
+
+    site.bench.run(&["breaker", "reset", "--yes"]).ends(0);
+    site.give_secret(Some("not this one"));
+    let service = start(&site);
+    patiently("the key to be refused", || (status(&site)["state"] == "failing").then_some(()));
+    checked(&site, 77, "failing: ");
+    let json = site.bench.run(&["status", "--check", "--json"]).ends(77).json_lines().remove(0);
+    assert_valid(SchemaName::Status, [&json]);
+    site.bench.run(&["status"]).ends(0);
+    service.signal("TERM");
+    service.ended().ends(0);
+}
+
+/// A hold that the service obeys is obeyed by `check` beside it.
+#[test]
+fn check_heeds_the_breaker_that_the_service_holds() {
+    let site = site();
+    let service = start(&site);
+    site.bench.run(&["breaker", "open", "--reason", "upgrade"]).ends(0);
+    site.library.clear_journal();
+    let run = site.bench.run(&["check"]).ends(69);
+    assert!(run.stdout.contains("FAIL breaker: held open by operator, reason: upgrade"), "{}", run.stdout);
+    assert_eq!(site.library.calls(), []);
+    site.bench.run(&["breaker", "close", "--yes"]).ends(0);
+    let run = site.bench.run(&["check"]);
+    assert!(run.stdout.contains("ok   token") && !run.stdout.contains("breaker"), "{}", run.stdout);
+    service.signal("TERM");
+    service.ended().ends(0);
 }
 
 /// BR-062: nothing that a killed service leaves behind keeps the next one, or any other command, from its work.
@@ -152,5 +246,66 @@ fn a_backfill_runs_inside_the_service() {
     site.bench.run(&["backfill", "bibs", "--sink", "nowhere", "--force"]).ends(2).complains("no sink is called");
     service.signal("TERM");
     service.ended().ends(0);
+    site.assert_converged();
+}
+
+/// How far it is shows while it runs: page by page, though all of it is one range.
+#[test]
+fn a_backfill_inside_the_service_is_seen_to_go_on() {
+    let site = site();
+    let service = site.bench.start(&["run", "--log-format", "json", "--set", "streams.bibs.page_size=10"]);
+    said(&service, "service_started", 1);
+    site.library.plan(Fault::Delay { milliseconds: 200 }.at(Endpoint::Bibs));
+    let running = site.bench.start(&["backfill", "bibs", "--force", "--json"]);
+    let mut seen = BTreeMap::new();
+    patiently("three steps", || {
+        let backfill = status(&site)["streams"]["bibs"]["backfill"].clone();
+        let done = backfill["done"].as_u64().filter(|_| backfill["state"] == "running")?;
+        seen.insert(done, backfill);
+        (seen.keys().filter(|done| (1..220).contains(*done)).count() >= 3).then_some(())
+    });
+    for backfill in seen.values() {
+        assert_eq!(backfill["total"], 220, "{backfill}");
+        assert!(backfill["eta"].is_string() && backfill["calls_left"].is_u64(), "{backfill}");
+    }
+    // About as many as there are pages behind it: numbers of bibs are not spread quite evenly.
+    let shares: Vec<f64> = seen.values().filter_map(|backfill| backfill["percent"].as_f64()).collect();
+    assert!(shares.windows(2).all(|pair| pair[0] < pair[1]), "{shares:?}");
+    site.library.recover();
+    let summary = running.ended().ends(0).summary();
+    assert_eq!(summary["streams"]["bibs"]["fetched"], 220);
+    assert!(status(&site)["streams"]["bibs"]["backfill"].is_null());
+    service.signal("TERM");
+    service.ended().ends(0);
+    site.assert_converged();
+}
+
+/// Whether a call is of an update pass or a delete pass.
+fn has_times(call: &Call) -> bool {
+    call.parameter("updatedDate").is_some() || call.parameter("deletedDate").is_some()
+}
+
+/// SIGTERM in a first load: the service ends well, and its next start fetches no page again.
+#[test]
+fn a_service_that_is_stopped_in_a_load_fetches_no_page_again() {
+    let site = Site::new(Library::sized(400, 60, 0));
+    site.configure(|text| format!("{text}\n[ops]\nlisten = \"127.0.0.1:0\"\n"));
+    site.library.plan(Fault::Delay { milliseconds: 150 }.at(Endpoint::Bibs));
+    let service = site.bench.start(&["run", "--log-format", "json"]);
+    patiently("some pages", || (site.library.count(Endpoint::Bibs) >= 3).then_some(()));
+    service.signal("TERM");
+    let run = service.ended().ends(0);
+    assert!(!run.stderr.contains("not everything ended in time"), "{}", run.stderr);
+    let captured = site.outputs().of("bibs").len() as u64;
+    assert!((40..400).contains(&captured), "{captured}");
+    site.library.recover();
+    let summary = site.sync_well();
+    assert_eq!(summary["streams"]["bibs"]["fetched"], 400 - captured);
+    let calls = site.library.calls();
+    let of_load = |call: &&Call| call.endpoint == Endpoint::Bibs && call.entries > 0 && !has_times(call);
+    let pages: Vec<_> = calls.iter().filter(of_load).map(|call| call.parameter("id")).collect();
+    assert_eq!(pages.len(), pages.iter().collect::<BTreeSet<_>>().len(), "each page once: {pages:?}");
+    assert!(pages.len() >= 10, "{pages:?}");
+    site.outputs().assert_each_seq_once();
     site.assert_converged();
 }

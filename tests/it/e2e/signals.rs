@@ -63,7 +63,8 @@ fn sigkill_in_a_load_loses_nothing() {
 fn a_second_process_is_told_who_holds_the_state() {
     let (site, running) = loading();
     let second = site.sync(&[]).ends(75).complains(&running.id().to_string());
-    assert_eq!(second.stdout, "");
+    let streams = &second.summary()["streams"];
+    assert_eq!((&streams["bibs"]["state"], &streams["bibs"]["calls"]), (&"failed".into(), &0.into()));
     site.library.recover();
     running.ended().ends(0);
     site.assert_converged();

@@ -37,6 +37,25 @@ fn deleted_files_are_told_by_exit_code_summary_and_status() {
     assert_eq!(later["sinks"]["xml"]["state"], "ok");
 }
 
+/// A second file that goes while the sink waits for its load is a gap of its own.
+#[test]
+fn a_file_deleted_after_another_is_told_as_well() {
+    let site = Site::loaded();
+    for (stream, gaps) in [("bibs", 1), ("items", 2)] {
+        let files = fs::read_dir(site.bench.path(&format!("lines/{stream}"))).expect("there");
+        files.for_each(|entry| fs::remove_file(entry.expect("an entry").path()).expect("there"));
+        let summary = site.sync(&[]).summary();
+        assert!(summary["sinks"]["lines"]["error"]["message"].as_str().is_some_and(|text| text.contains(stream)));
+        for _ in 0..2 {
+            let status = &site.bench.run(&["status", "--json"]).ends(0).json_lines()[0];
+            let told = status["sinks"]["lines"]["gaps"].as_array().expect("a list");
+            assert_eq!(told.len(), gaps, "{told:?}");
+            assert!(told[gaps - 1]["error"].as_str().is_some_and(|text| text.contains(stream)), "{told:?}");
+            site.sync(&[]).ends(0);
+        }
+    }
+}
+
 #[test]
 fn an_emptied_directory_is_told() {
     let site = Site::loaded();

@@ -41,7 +41,8 @@ fn the_log_of_a_storm_answers_the_rules_own_filter() {
     site.library.plan(failing(500).when(When::Calls { from: 2, to: 3 }).at(Endpoint::Items));
     site.library.plan(Fault::Unauthorized(Unauthorized::InvalidGrant).nth(2).at(Endpoint::Patrons));
     site.library.plan(failing(502).nth(3).at(Endpoint::Patrons));
-    site.library.plan(failing(503).when(When::Calls { from: 12, to: 40 }));
+    // Late enough that the four refusals are over, however fast the other streams are, and in the midst of the load.
+    site.library.plan(failing(503).when(When::Calls { from: 24, to: 52 }));
 
     let mut log = String::new();
     let is_over = (0..200).any(|_| {

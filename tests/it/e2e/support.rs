@@ -9,5 +9,6 @@ mod truth;
 
 pub(super) use bench::Bench;
 pub(super) use library::Library;
+pub(super) use outputs::Outputs;
 pub(super) use run::{Run, Running, assert_valid, patiently};
 pub(super) use site::{SECRET, Site};

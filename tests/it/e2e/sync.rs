@@ -1,6 +1,6 @@
 //! `sync`: a first load, then what changes between one run and the next.
 
-use sierra_sync::simulator::{Call, Endpoint, Kind};
+use sierra_sync::simulator::{Call, Endpoint, Fault, Kind};
 
 use super::support::Site;
 
@@ -40,6 +40,24 @@ fn a_first_run_loads_everything_and_a_second_tells_nothing() {
     assert_eq!(site.outputs().since(before).len(), 0);
     assert_asked_well(&site.library.calls());
     assert_eq!(site.library.count(Endpoint::Token), 1);
+}
+
+/// cron mails every word that is said.
+#[test]
+fn whoever_asks_for_quiet_hears_of_failures_only() {
+    let site = Site::loaded();
+    site.library.edits(|world| world.edit_bib(world.ids(Kind::Bibs)[3]).unwrap());
+    let run = site.bench.run(&["--quiet", "sync"]).ends(0);
+    assert_eq!((run.stdout.as_str(), run.stderr.as_str()), ("", ""));
+    let run = site.bench.run(&["backfill", "items", "--quiet"]).ends(0);
+    assert_eq!((run.stdout.as_str(), run.stderr.as_str()), ("", ""));
+    site.bench.run(&["sync", "--quiet", "--json"]).ends(0).summary();
+    site.library.plan(Fault::Html { status: 503 }.at(Endpoint::Bibs));
+    for command in [&["sync", "-q"][..], &["backfill", "bibs", "-q"]] {
+        let run = site.bench.run(command).ends(69).complains("bibs: ");
+        assert_eq!(run.stdout, "", "what went wrong is no data");
+    }
+    site.bench.run(&["sync", "-q", "--config", "nowhere.toml"]).ends(2).complains("there is no such file");
 }
 
 /// Patrons are private: without their table nobody asks for one.

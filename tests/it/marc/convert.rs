@@ -151,19 +151,69 @@ fn whatever_is_no_live_bib_is_refused_by_name() {
 fn nulls_numbers_and_half_characters_in_saved_answers_are_understood() {
     let desk = Desk::new();
     let input = desk.file("bib.json", r#"{"id":" 1000001 ","deleted":null,"marc":null,"varFields":[
+        null,
         {"fieldTag":"y","marcTag":8,"ind1":null,"ind2":null,"content":20240309,"subfields":null},
+        {"fieldTag":"n","marcTag":"501","ind1":true,"subfields":[null,{"tag":"a","content":1.5},{"tag":"b","content":false}]},
         {"fieldTag":null,"marcTag":245,"ind1":1,"ind2":0,"content":null,"subfields":[{"tag":"a","content":1984},{"tag":"b","content":null}]},
         {"fieldTag":"n","marcTag":null,"content":"no MARC"},
         {"fieldTag":"n","marcTag":"500","subfields":[{"tag":"a","content":"half \ud83d, whole \ud83e\udd89"}]},
         {"fieldTag":"_","marcTag":null,"content":"00000nam  2200000 a 4500"}]}"#);
     let output = desk.path("out.xml");
-    assert_eq!(convert("sierra-json", "marcxml", &[], &output, &[&input]).exit_code(), 0);
+    let outcome = convert("sierra-json", "marcxml", &[], &output, &[&input]);
+    let losses = &outcome.summary().expect("begun").losses;
+    let told: Vec<String> = losses.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
+    let expected =
+        ["1 tag-repaired", "1 field-empty", "1 indicator-replaced", "1 subfield-code-invalid", "1 text-damaged"];
+    assert_eq!((outcome.exit_code(), told), (0, expected.map(str::to_owned).to_vec()));
     let xml = fs::read_to_string(&output).expect("written");
     assert!(xml.contains(r#"<controlfield tag="008">20240309</controlfield>"#), "{xml}");
     assert!(xml.contains(
         r#"<datafield tag="245" ind1="1" ind2="0"><subfield code="a">1984</subfield><subfield code="b"></subfield>"#
     ));
     assert!(xml.contains("half \u{fffd}, whole 🦉"), "{xml}");
+    assert!(xml.contains(r#"<subfield code="a">1.5</subfield><subfield code="b">false</subfield>"#), "{xml}");
+}
+
+/// BR-091: the counts add up, and what follows a bad entry is read whatever the layout.
+#[test]
+fn a_bad_entry_of_a_saved_page_costs_none_of_its_neighbours() {
+    let desk = Desk::new();
+    let bib =
+        |id: u32| format!(r#"{{"id":{id},"lang":{{"code":"eng"}},"varFields":[{{"marcTag":"245","content":"T"}}]}}"#);
+    let good: Vec<String> = (1..=3).map(bib).collect();
+    for bad in ["null", r#""text""#, "7", r#"{"id":9,"lang":{"code" "eng"},"locations":[{"code":"a"},{"code":"b"}]}"#] {
+        for (comma, before, after) in [
+            (",", "[", "]"),
+            (",", "{\"total\":4,\"entries\":[", "]}"),
+            (", ", "[{\"entries\":[", "],\"total\":4},{\"entries\":[]}]"),
+            (",\n  ", "{\"entries\":[\n  ", "\n]}"),
+        ] {
+            let entries = [&*good[0], bad, &good[1], &good[2]].join(comma);
+            let input = desk.file("in.json", format!("{before}{entries}{after}"));
+            let outcome = convert("sierra-json", "marcxml", &["--on-error", "skip"], &desk.path("out.xml"), &[&input]);
+            let Outcome::Incomplete(summary) = outcome else { panic!("{bad}: {outcome:?}") };
+            let counts = (summary.read, summary.written, summary.refused, summary.broken_inputs);
+            assert_eq!(counts, (4, 3, 1, 0), "{before}{entries}{after}: {summary}");
+        }
+    }
+    // The page ends inside of what is passed over.
+    let pages = format!(r#"[{{"entries":[{},{{"id":9 9}}]}},{{"entries":[{},{}]}}]"#, good[0], good[1], good[2]);
+    let input = desk.file("in.json", pages);
+    let outcome = convert("sierra-json", "marcxml", &["--on-error", "skip"], &desk.path("out.xml"), &[&input]);
+    let summary = outcome.summary().expect("begun");
+    assert_eq!((summary.read, summary.written, summary.refused, summary.broken_inputs), (4, 3, 1, 0), "{summary}");
+}
+
+/// Whatever no longer can be read is not passed over as if it had never been there.
+#[test]
+fn an_input_that_ends_in_damage_is_not_read_to_its_end() {
+    let desk = Desk::new();
+    let bib = r#"{"id":1,"varFields":[{"marcTag":"245","content":"T"}]}"#;
+    let input = desk.file("in.json", format!("[{bib},{{\"id\":2 2}},7,{{\"x\":1}}]"));
+    let outcome = convert("sierra-json", "marcxml", &["--on-error", "skip"], &desk.path("out.xml"), &[&input]);
+    let summary = outcome.summary().expect("begun");
+    assert_eq!((summary.read, summary.written, summary.refused, summary.broken_inputs), (2, 1, 1, 1), "{summary}");
+    assert_eq!(outcome.exit_code(), 3);
 }
 
 #[test]
@@ -199,8 +249,9 @@ fn something_else_instead_of_records_leaves_no_output_even_when_skipping() {
 fn a_failure_leaves_the_old_output_untouched_and_a_success_replaces_it() {
     let desk = Desk::new();
     let output = desk.file("out.xml", "the old one");
-    let missing = desk.path("missing.mrc");
-    let outcome = convert("iso2709", "marcxml", &[], &output, &[&fixtures::path("records.mrc"), &missing]);
+    // It can be opened, and fails to be read: half of the output is written by then.
+    let unreadable = Path::new("/proc/self/mem");
+    let outcome = convert("iso2709", "marcxml", &[], &output, &[&fixtures::path("records.mrc"), unreadable]);
     assert!(matches!(outcome, Outcome::Io(_)) && outcome.exit_code() == 74, "{outcome:?}");
     assert_eq!(fs::read_to_string(&output).expect("still there"), "the old one");
     assert_eq!(desk.others(&[]), ["out.xml"]);
@@ -208,6 +259,24 @@ fn a_failure_leaves_the_old_output_untouched_and_a_success_replaces_it() {
     // Input and output may even be the same file.
     assert_eq!(convert("marcxml", "marc-json", &[], &output, &[&output]).exit_code(), 0);
     assert_eq!(fs::read(&output).expect("written"), fs::read(fixtures::path("records.json")).expect("in the tree"));
+}
+
+/// Which files there are is known to whoever wrote the command line: nothing is begun, and all of them are named.
+#[test]
+fn inputs_that_are_not_there_are_an_error_of_usage() {
+    let desk = Desk::new();
+    let output = desk.file("out.xml", "the old one");
+    let (missing, below) = (desk.path("missing.mrc"), desk.path("out.xml/below.mrc"));
+    let inputs = [&fixtures::path("records.mrc"), &missing, &below, desk.0.path()];
+    let (outcome, talk) = told("iso2709", "marcxml", &[], &output, &inputs);
+    assert!(matches!(outcome, Outcome::Usage) && outcome.exit_code() == 2, "{outcome:?}");
+    for (path, why) in
+        [(&*missing, "there is no such file"), (&below, "there is no such file"), (desk.0.path(), "it is a directory")]
+    {
+        assert!(talk.contains(&format!("convert: cannot read {}: {why}", path.display())), "{talk}");
+    }
+    assert_eq!(fs::read_to_string(&output).expect("still there"), "the old one");
+    assert_eq!(desk.others(&[]), ["out.xml"]);
 }
 
 #[test]

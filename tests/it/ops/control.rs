@@ -33,7 +33,8 @@ fn serve(state: &Path) -> (CancellationToken, Arc<Notify>, tokio::task::JoinHand
     let (shutdown, answered) = (CancellationToken::new(), Arc::new(Notify::new()));
     let socket = ControlSocket::bind(state).expect("binds");
     let desk = Arc::new(Echo { answered: answered.clone() });
-    (shutdown.clone(), answered, tokio::spawn(socket.serve(desk, shutdown)))
+    let over = shutdown.clone();
+    (shutdown, answered, tokio::spawn(async move { socket.serve(desk, over).await }))
 }
 
 #[tokio::test]
@@ -54,6 +55,68 @@ async fn a_question_is_answered_line_by_line_with_an_exit_code() {
     shutdown.cancel();
     served.await.expect("ends");
     assert!(!state.path().join("control.sock").exists(), "the socket goes with its holder");
+}
+
+/// Answers when it is told to.
+struct Slow {
+    asked: Arc<Notify>,
+    goes_on: Arc<Notify>,
+}
+
+impl Desk for Slow {
+    fn answer<'a>(&'a self, _: &'a str, reply: &'a Reply) -> BoxFuture<'a, u8> {
+        Box::pin(async move {
+            self.asked.notify_one();
+            self.goes_on.notified().await;
+            reply.data("\"after all\"").await;
+            0
+        })
+    }
+}
+
+/// A service that stops, or reads its configuration again, does not cut off whoever is just being answered.
+#[tokio::test]
+async fn an_answer_under_way_at_the_end_is_still_given() {
+    let state = tempfile::tempdir().expect("a directory");
+    let (asked, goes_on, shutdown) = (Arc::new(Notify::new()), Arc::new(Notify::new()), CancellationToken::new());
+    let socket = ControlSocket::bind(state.path()).expect("binds");
+    let (desk, over) = (Slow { asked: asked.clone(), goes_on: goes_on.clone() }, shutdown.clone());
+    let served = tokio::spawn(async move { socket.serve(Arc::new(desk), over).await });
+    let mut heard = Vec::new();
+    let asking = ask(state.path(), None, "\"x\"", |line| {
+        heard.push(line);
+        Ok(())
+    });
+    let ending = async {
+        asked.notified().await;
+        shutdown.cancel();
+        // The socket has seen it by then.
+        tokio::task::yield_now().await;
+        tokio::task::yield_now().await;
+        goes_on.notify_one();
+    };
+    let (code, ()) = tokio::join!(asking, ending);
+    assert_eq!(code.expect("answered"), 0);
+    assert_eq!(heard, [Line::Data("\"after all\"".to_owned())]);
+    served.await.expect("ends");
+}
+
+/// Who asks for ever is not waited for: the service must end.
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_never_ends_does_not_hold_the_end_up() {
+    let state = tempfile::tempdir().expect("a directory");
+    let (asked, shutdown) = (Arc::new(Notify::new()), CancellationToken::new());
+    let socket = ControlSocket::bind(state.path()).expect("binds");
+    let (desk, over) = (Slow { asked: asked.clone(), goes_on: Arc::new(Notify::new()) }, shutdown.clone());
+    let served = tokio::spawn(async move { socket.serve(Arc::new(desk), over).await });
+    let asking = ask(state.path(), None, "\"x\"", |_| Ok(()));
+    let ending = async {
+        asked.notified().await;
+        shutdown.cancel();
+        served.await.expect("ends");
+    };
+    let (answer, ()) = tokio::join!(asking, ending);
+    assert!(matches!(answer, Err(AskError::BrokenOff)), "{answer:?}");
 }
 
 /// A command may be detached from what it started.

@@ -1,14 +1,22 @@
 //! The ops endpoint over real loopback sockets.
 
+mod actions;
+mod alerts;
 mod control;
+mod crowds;
+mod history;
+mod papers;
+mod restarts;
+mod series;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use futures_util::future::BoxFuture;
 use metrics_exporter_prometheus::PrometheusBuilder;
-use sierra_sync::ops::{OpsError, OpsServer, OpsSettings, StatusSource};
+use sierra_sync::ops::{Acted, Action, Actor, OpsError, OpsServer, OpsSettings, Past, StatusSource};
 use sierra_sync::secret::Secret;
 use sierra_sync::sync::report::StatusReport;
 use sierra_sync::sync::report::status::{
@@ -19,11 +27,31 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_util::sync::CancellationToken;
 
-struct Fixed(StoreState);
+struct Fixed {
+    store: StoreState,
+    looks: Arc<AtomicUsize>,
+    calls: Arc<Mutex<Vec<Call>>>,
+}
+
+/// An action that was asked for, by whom, and why.
+#[derive(Debug, Clone, PartialEq)]
+struct Call(Action, Option<String>, Option<String>);
 
 impl StatusSource for Fixed {
     fn status(&self) -> BoxFuture<'_, StatusReport> {
-        Box::pin(async { report(self.0) })
+        self.looks.fetch_add(1, Ordering::SeqCst);
+        Box::pin(async { report(self.store) })
+    }
+
+    fn past(&self) -> BoxFuture<'_, Past> {
+        Box::pin(async { Past::default() })
+    }
+}
+
+impl Actor for Fixed {
+    fn act(&self, action: Action, by: Option<String>, reason: Option<String>) -> BoxFuture<'_, Acted> {
+        self.calls.lock().expect("unpoisoned").push(Call(action, by, reason));
+        Box::pin(async { Acted::Done("done".to_owned()) })
     }
 }
 
@@ -69,6 +97,46 @@ async fn with_a_token_only_its_bearer_sees_the_status() {
     assert_eq!(endpoint.get("/livez", "Host: ops.example").await.status, 200);
 }
 
+/// RFC 9110 §11.1: the scheme's name has no case.
+#[tokio::test]
+async fn the_scheme_of_the_token_may_be_written_in_any_case() {
+    let endpoint = serve(Some("correct-horse"), StoreState::Ok).await;
+    for (credentials, status) in [
+        ("bearer correct-horse", 200),
+        ("BEARER correct-horse", 200),
+        ("Bearer  correct-horse", 200),
+        ("Basic correct-horse", 401),
+        ("correct-horse", 401),
+        ("Bearercorrect-horse", 401),
+        ("Bearer Correct-Horse", 401),
+    ] {
+        let headers = format!("Host: localhost\r\nAuthorization: {credentials}");
+        assert_eq!(endpoint.get("/status", &headers).await.status, status, "{credentials}");
+    }
+}
+
+/// Programs read every refusal as they read every answer.
+#[tokio::test]
+async fn refusals_are_json_with_a_sentence() {
+    let (open, locked) = (serve(None, StoreState::Ok).await, serve(Some("correct-horse"), StoreState::Ok).await);
+    let local = "Host: localhost";
+    for (answer, status, sentence) in [
+        (open.get("/nothing-here", local).await, 404, "the dashboard is at /"),
+        (open.call("PUT", "/status", local, "").await, 405, "everything else by GET"),
+        (open.get("/status", "Host: rebound.example").await, 421, "loopback names only"),
+        (open.get("/history?after=abc", local).await, 400, "whole unix seconds"),
+        (open.get("/history?after=", local).await, 400, "whole unix seconds"),
+        (locked.get("/status", local).await, 401, "as a bearer token"),
+    ] {
+        assert_eq!(answer.status, status, "{}", answer.body);
+        assert!(answer.head.contains("content-type: application/json"), "{}", answer.head);
+        let body: serde_json::Value = serde_json::from_str(&answer.body).expect("JSON");
+        assert_eq!((&body["schema"], &body["ok"]), (&1.into(), &false.into()), "{body}");
+        assert!(body["message"].as_str().is_some_and(|told| told.contains(sentence)), "{body}");
+    }
+    assert_eq!(open.get("/history?after=1767607200", local).await.status, 200);
+}
+
 #[tokio::test]
 async fn a_taken_port_is_an_error_for_the_service_and_another_port_for_the_demo() {
     let endpoint = serve(None, StoreState::Ok).await;
@@ -88,6 +156,8 @@ async fn an_open_address_without_a_token_is_refused_before_it_is_bound() {
 struct Endpoint {
     address: SocketAddr,
     shutdown: CancellationToken,
+    looks: Arc<AtomicUsize>,
+    calls: Arc<Mutex<Vec<Call>>>,
 }
 
 impl Drop for Endpoint {
@@ -110,21 +180,46 @@ async fn serve(token: Option<&str>, store: StoreState) -> Endpoint {
     let server = OpsServer::bind(&settings, false).await.expect("binds");
     let (address, shutdown) = (server.address(), CancellationToken::new());
     let metrics = PrometheusBuilder::new().build_recorder().handle();
-    tokio::spawn(server.serve(Arc::new(Fixed(store)), metrics, shutdown.clone()));
-    Endpoint { address, shutdown }
+    let (looks, calls) = (Arc::<AtomicUsize>::default(), Arc::<Mutex<Vec<Call>>>::default());
+    let fixed = Arc::new(Fixed { store, looks: looks.clone(), calls: calls.clone() });
+    let over = shutdown.clone();
+    tokio::spawn(async move { server.serve(fixed.clone(), fixed, metrics, over).await });
+    Endpoint { address, shutdown, looks, calls }
 }
 
 impl Endpoint {
     async fn get(&self, path: &str, headers: &str) -> Answer {
-        let mut stream = TcpStream::connect(self.address).await.expect("connects");
-        let request = format!("GET {path} HTTP/1.1\r\n{headers}\r\nConnection: close\r\n\r\n");
-        stream.write_all(request.as_bytes()).await.expect("sends");
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).await.expect("reads");
-        let (head, body) = answer.split_once("\r\n\r\n").expect("a head and a body");
-        let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status");
-        Answer { status, head: head.to_owned(), body: body.to_owned() }
+        self.call("GET", path, headers, "").await
     }
+
+    async fn post(&self, path: &str, headers: &str, body: &str) -> Answer {
+        self.call("POST", path, headers, body).await
+    }
+
+    async fn call(&self, method: &str, path: &str, headers: &str, body: &str) -> Answer {
+        let mut stream = TcpStream::connect(self.address).await.expect("connects");
+        let length = body.len();
+        let request = format!(
+            "{method} {path} HTTP/1.1\r\n{headers}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
+        );
+        // One who is refused early may be hung up on while still sending.
+        stream.write_all(request.as_bytes()).await.ok();
+        read_answer(&mut stream).await.expect("an answer")
+    }
+
+    fn calls(&self) -> Vec<Call> {
+        self.calls.lock().expect("unpoisoned").clone()
+    }
+}
+
+async fn read_answer(stream: &mut TcpStream) -> Option<Answer> {
+    let mut answer = Vec::new();
+    // What came before a reset counts.
+    stream.read_to_end(&mut answer).await.ok();
+    let answer = String::from_utf8(answer).ok()?;
+    let (head, body) = answer.split_once("\r\n\r\n")?;
+    let status = head.split(' ').nth(1)?.parse().ok()?;
+    Some(Answer { status, head: head.to_owned(), body: body.to_owned() })
 }
 
 fn report(store: StoreState) -> StatusReport {
@@ -150,12 +245,14 @@ fn report(store: StoreState) -> StatusReport {
             reason: None,
             since: None,
             next_probe: None,
+            held: false,
             suspended_endpoints: Vec::new(),
         },
         token: TokenStatus { state: TokenState::None, expires_at: None },
         sinks: BTreeMap::new(),
         quarantine: BTreeMap::new(),
-        outbox: OutboxStatus { entries: 0, bytes: 0 },
-        store: StoreStatus { state: store },
+        outbox: OutboxStatus { entries: 0, bytes: 0, max_bytes: 2 << 30 },
+        store: StoreStatus { state: store, held: None },
+        restarted: BTreeMap::new(),
     }
 }

@@ -294,7 +294,7 @@ async fn a_declared_error_makes_exactly_one_attempt() {
     assert_eq!(call.sends, 1);
 }
 
-/// An attempt that never ends is dropped when its time is over, and counts as no status at all.
+/// BR-029: an attempt that never ends is dropped when its time is over, and counts as no status at all.
 #[tokio::test(start_paused = true)]
 async fn a_hanging_attempt_is_dropped_in_time() {
     let bench = Bench::seeded(12);
@@ -307,7 +307,7 @@ async fn a_hanging_attempt_is_dropped_in_time() {
     assert_eq!((step.kind, step.status_code), (RetryEventKind::Scheduled, None));
 }
 
-/// B2, C3: the wall budget holds even when every attempt hangs.
+/// B2, C3, BR-029: the wall budget holds even when every attempt hangs.
 #[tokio::test(start_paused = true)]
 async fn hanging_attempts_end_with_the_wall_budget() {
     let bench = Bench::seeded(13);

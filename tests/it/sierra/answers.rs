@@ -120,9 +120,40 @@ async fn a_call_that_fails_to_the_end_says_how_hard_it_tried() {
     let client = client(&script);
     let error = client.page(&live(Stream::Bibs)).await.expect_err("exhausted");
     assert_eq!((error.kind, error.status_code, error.endpoint), (SourceErrorKind::Exhausted, Some(502), "bibs"));
-    assert_eq!((script.count("bibs"), error.traffic.calls, error.traffic.retries), (6, 7, 4), "five, and the control");
+    assert_eq!(
+        (script.count("bibs"), error.traffic.calls, error.traffic.retries),
+        (8, 9, 4),
+        "five, and three small questions"
+    );
     assert!(error.message.starts_with("bibs: no good answer to 5 requests within "), "{}", error.message);
     assert!(!error.correlation_id.is_empty() && !error.hint.is_empty());
+}
+
+/// A server that is not well is no quota, whatever wait it asks for.
+#[tokio::test(start_paused = true)]
+async fn a_failure_that_asks_for_a_long_wait_is_no_wait_for_quota() {
+    for (status, seconds, most) in [(503, "1800", 1800), (503, "86400", 3600), (408, "1800", 1800), (500, "1800", 1800)]
+    {
+        let refused = with_header(answer(status, ""), "retry-after", seconds);
+        let script = Arc::new(Script::new().on("bibs", [refused]));
+        let error = client(&script).page(&live(Stream::Bibs)).await.expect_err("not well");
+        assert!(matches!(error.kind, SourceErrorKind::AskedToWait { .. }), "{status}, {most}: {error:?}");
+        assert!(error.message.starts_with("bibs: Sierra asks to wait until "), "{}", error.message);
+        assert!(!error.hint.contains("quota") && script.count("bibs") == 1, "{}", error.hint);
+    }
+}
+
+/// It is asked again, and never taken for the end.
+#[tokio::test(start_paused = true)]
+async fn no_entries_beside_a_total_is_no_answer() {
+    let contradiction = || answer(200, r#"{"total":3,"start":0,"entries":[]}"#);
+    let script = Arc::new(Script::new().on("bibs", [contradiction(), page(&[1])]));
+    let Ok(Answer::Page(_)) = client(&script).page(&live(Stream::Bibs)).await else { panic!("no page") };
+    let script = Arc::new(Script::new().on("bibs", [answer(200, r#"{"total":0,"entries":[]}"#)]));
+    let Ok(Answer::Nothing { .. }) = client(&script).page(&live(Stream::Bibs)).await else { panic!("not nothing") };
+    let script = Arc::new(Script::new().on("bibs", [contradiction()]));
+    let error = client(&script).page(&live(Stream::Bibs)).await.expect_err("no answer");
+    assert!(error.message.contains("the list of entries is empty although their total is not 0"), "{}", error.message);
 }
 
 /// A repeat goes over another connection: another back-end may answer it.
@@ -203,7 +234,7 @@ async fn when_the_control_fails_too_the_server_is_unwell() {
     let script = Arc::new(Script::new().on("bibs", [answer(500, "")]));
     let client = client(&script);
     let error = client.page(&live(Stream::Bibs)).await.expect_err("exhausted");
-    assert_eq!((error.kind, script.count("bibs")), (SourceErrorKind::Exhausted, 6));
+    assert_eq!((error.kind, script.count("bibs")), (SourceErrorKind::Exhausted, 8));
 }
 
 #[tokio::test(start_paused = true)]

@@ -175,7 +175,7 @@ async fn certificates_are_verified_and_an_extra_root_is_believed() {
     let url = format!("https://localhost:{}", address.port());
     let strange = HttpTransport::new(&settings(&url)).expect("a transport");
     let error = strange.send(get(&url), options()).await.expect_err("an unknown root");
-    assert_eq!(error.kind, TransportErrorKind::Connect);
+    assert_eq!(error.kind, TransportErrorKind::Untrusted);
     let ca_file = Some(PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/sierra/tls/ca.pem")));
     let trusting = HttpTransport::new(&SierraSettings { ca_file, ..settings(&url) }).expect("a transport");
     assert_eq!(trusting.send(get(&url), options()).await.expect("an answer").body().as_ref(), b"{}");

@@ -4,7 +4,7 @@ mod against_simulator;
 mod answers;
 mod http_transport;
 mod privacy;
-mod raw_server;
+pub(crate) mod raw_server;
 mod real_data;
 mod script;
 mod tokens;

@@ -123,7 +123,7 @@ async fn read_head(stream: &mut TcpStream) -> Option<String> {
 }
 
 /// A TLS server for one connection at a time, with the certificates of the folder `tls`.
-pub(super) fn start_tls(answer: &'static str) -> SocketAddr {
+pub(crate) fn start_tls(answer: &'static str) -> SocketAddr {
     use rustls::pki_types::pem::PemObject;
     use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 

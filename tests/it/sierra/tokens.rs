@@ -70,6 +70,16 @@ async fn a_failed_flight_fails_for_all_who_waited() {
     assert_eq!(script.count("token"), 5);
 }
 
+/// There is no smaller token to ask for.
+#[tokio::test(start_paused = true)]
+async fn an_oversized_answer_to_the_question_for_a_token_is_told_as_such() {
+    let script = Arc::new(Script::new().on("token", [Act::Fail(TransportErrorKind::TooLarge)]));
+    let error = client(&script).page(&live(Stream::Bibs)).await.expect_err("no token");
+    assert_eq!(error.kind, SourceErrorKind::Exhausted, "{error:?}");
+    assert!(error.message.contains("no session token, since the request "), "{}", error.message);
+    assert!(!error.message.contains("page") && !error.hint.contains("page"), "{error:?}");
+}
+
 /// A7: from 80 % of its life on a token is replaced beside the calls, which do not wait.
 #[tokio::test(start_paused = true)]
 async fn a_token_is_replaced_in_the_background_at_four_fifths_of_its_life() {

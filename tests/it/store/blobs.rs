@@ -11,6 +11,10 @@ use sierra_sync::sync::ports::{QuarantineEntry, Slice, Snapshot, Store};
 use super::changes::{bib_holding, number, position, positions, quarantined, slice};
 use super::child;
 
+/// Changes of a slice: as many as capture puts into one.
+const SLICE: u64 = 200;
+
+/// Ten thousand payloads from 100 bytes to 2 MB.
 #[test]
 fn payloads_of_any_size_make_no_blob_file() {
     let mut random = RootSeed::new(5).generator("payloads");
@@ -20,13 +24,14 @@ fn payloads_of_any_size_make_no_blob_file() {
     store.set_sink_positions(&positions(&[("archive", position(Seq::ZERO, &Stream::ALL))])).unwrap();
     let blobs = || fs::read_dir(state.join("db/blobs")).unwrap().count();
     for page in 0..50 {
-        let changes = (0..30).map(|index| {
+        let changes = (0..SLICE).map(|index| {
             let length = match index {
                 0 if page % 10 == 0 => 2_000_000,
                 0..4 => random.random_range(4_000..70_000),
-                _ => random.random_range(100..8_000),
+                4..50 => random.random_range(100..8_000),
+                _ => random.random_range(100..600),
             };
-            bib_holding(page * 30 + index, noise(&mut random, length))
+            bib_holding(page * SLICE + index, noise(&mut random, length))
         });
         let seqs = store.commit(slice(changes.collect())).unwrap();
         if page % 5 == 4 && page < 40 {
@@ -45,7 +50,7 @@ fn payloads_of_any_size_make_no_blob_file() {
     drop(store);
     assert_eq!(blobs(), 0);
     let store = child::open(&state).unwrap();
-    assert_eq!(store.outbox_usage().unwrap().entries, 329);
+    assert_eq!(store.outbox_usage().unwrap().entries, 11 * SLICE - 1);
     assert_eq!(store.snapshot(Snapshot::History).unwrap().unwrap().len(), 1_000_000);
 }
 

@@ -15,6 +15,7 @@ use sierra_sync::sync::ports::{Slice, Store, StoreError};
 use sierra_sync::sync::{LedgerRow, RememberedKey, Seq};
 
 use super::changes::{bib_holding, live, number, position, positions, row};
+use super::subject::{is_ours, once_free};
 
 /// Names the state directory of the child, and tells a test run that it is the child.
 const STATE: &str = "SIERRA_SYNC_TEST_CHILD_STATE";
@@ -41,9 +42,15 @@ impl Running {
         self.child.id()
     }
 
-    /// Kills the child, unless it has ended, and waits until it is gone.
+    /// Kills the child, unless it has ended, and waits until it is gone. One that is traced would go on without its
+    /// tracer: so it is killed itself, and the tracer ends with it.
     pub(crate) fn kill(&mut self) {
-        self.child.kill().unwrap();
+        let traced = std::fs::read_to_string(format!("/proc/{0}/task/{0}/children", self.pid())).unwrap_or_default();
+        if traced.is_empty() {
+            self.child.kill().unwrap();
+        } else {
+            Command::new("kill").arg("-KILL").args(traced.split_whitespace()).status().unwrap();
+        }
         self.child.wait().unwrap();
     }
 }
@@ -56,9 +63,18 @@ impl Drop for Running {
 
 /// Starts this test binary again, as a child that works in `state`. `shell` is put before it, and may limit it.
 pub(crate) fn start(state: &Path, shell: &str) -> Running {
+    begin(state, &format!("{shell} exec"))
+}
+
+/// The same under `tracer`, which is given the command that it is to run.
+pub(crate) fn start_traced(state: &Path, tracer: &str) -> Running {
+    begin(state, tracer)
+}
+
+fn begin(state: &Path, shell: &str) -> Running {
     let this = std::env::current_exe().unwrap();
     let mut child = Command::new("bash")
-        .args(["-c", &format!("{shell} exec \"$0\" \"$@\"")])
+        .args(["-c", &format!("{shell} \"$0\" \"$@\"")])
         .arg(this)
         .args(["--exact", "store::child::works_until_it_is_ended", "--nocapture", "--test-threads=1"])
         .env(STATE, state)
@@ -85,7 +101,7 @@ pub(crate) fn open(state: &Path) -> Result<SledStore, StoreError> {
         min_free: 0,
         retention: Duration::from_secs(1),
     };
-    SledStore::open(&settings, Arc::new(Keyring::for_tests(1)), Arc::new(SystemClock))
+    once_free(|| SledStore::open(&settings, Arc::new(Keyring::for_tests(1)), Arc::new(SystemClock)), is_ours)
 }
 
 /// Slice `round`: its changes, the position that passes them, and what is remembered of them.

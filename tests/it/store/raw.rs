@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::changes::{bib, bib_holding, item, live, number, patron, position, positions, quarantined, row, slice};
+use super::subject::once_free;
 use sierra_sync::record::Stream;
 use sierra_sync::sync::ports::{QuarantineEntry, Slice, Snapshot, Store, StoreError};
 use sierra_sync::sync::{LedgerRow, Remembered, RememberedKey, Seq};
@@ -60,7 +61,8 @@ pub(crate) fn read_everything(store: &dyn Store) -> Vec<Result<String, StoreErro
 
 /// Opens the database below `state` with sled alone.
 pub(crate) fn open(state: &Path) -> sled::Db {
-    sled::Config::new().path(state.join("db")).flush_every_ms(None).open().unwrap()
+    let open = || sled::Config::new().path(state.join("db")).flush_every_ms(None).open();
+    once_free(open, |error| error.to_string().contains("could not acquire lock")).unwrap()
 }
 
 /// A value as the store writes it: version, checksum over version and payload, payload.

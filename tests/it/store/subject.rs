@@ -8,7 +8,9 @@ use sierra_sync::clock::Clock;
 use sierra_sync::privacy::Keyring;
 use sierra_sync::store::{MemoryStore, SledStore, StoreSettings};
 use sierra_sync::sync::Store;
+use sierra_sync::sync::ports::{StoreError, StoreErrorKind};
 use tempfile::TempDir;
+use tokio::time::Instant;
 
 /// The first moment of every test.
 pub(crate) const EPOCH: &str = "2026-01-05T10:00:00Z";
@@ -97,6 +99,25 @@ pub(crate) fn settings(directory: &TempDir) -> StoreSettings {
     }
 }
 
+/// Opens what was closed just now. Another test may be about to start a program: until its child is that program, it
+/// holds every lock that was let go here meanwhile.
+pub(crate) fn once_free<T, E>(mut open: impl FnMut() -> Result<T, E>, is_held: impl Fn(&E) -> bool) -> Result<T, E> {
+    let deadline = Instant::now() + Duration::from_secs(10);
+    loop {
+        match open() {
+            Err(error) if is_held(&error) && Instant::now() < deadline => std::thread::yield_now(),
+            opened => return opened,
+        }
+    }
+}
+
+/// Whether this very process is said to hold the state.
+pub(crate) fn is_ours(error: &StoreError) -> bool {
+    let us = format!("(pid {})", std::process::id());
+    matches!(&error.kind, StoreErrorKind::Held { holder } if holder.ends_with(&us))
+}
+
 pub(crate) fn open_sled(directory: &TempDir, clock: &Arc<StandingClock>) -> SledStore {
-    SledStore::open(&settings(directory), Arc::new(Keyring::for_tests(1)), clock.clone()).unwrap()
+    let open = || SledStore::open(&settings(directory), Arc::new(Keyring::for_tests(1)), clock.clone());
+    once_free(open, is_ours).unwrap()
 }

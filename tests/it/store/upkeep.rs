@@ -2,13 +2,14 @@
 
 use std::fs;
 
+use jiff::SignedDuration;
 use sierra_sync::clock::Clock;
 use sierra_sync::privacy::Keyring;
 use sierra_sync::record::Stream;
 use sierra_sync::store::Holder;
-use sierra_sync::store::disk::{Salvaged, compact, salvage, set_aside};
+use sierra_sync::store::disk::{Salvage, Salvaged, compact, owed, salvage, set_aside, settled};
 use sierra_sync::sync::Seq;
-use sierra_sync::sync::ports::{Store, StoreErrorKind};
+use sierra_sync::sync::ports::{Snapshot, Store, StoreError, StoreErrorKind};
 
 use super::changes::{bib, bib_holding, deleted, position, positions, shown, slice};
 use super::subject::StandingClock;
@@ -96,7 +97,30 @@ fn a_damaged_store_is_not_compacted() {
     raw::open(&state).open_tree("links").unwrap().insert("damaged", "x").unwrap();
     let error = compact(&state).unwrap_err();
     assert!(error.kind == StoreErrorKind::Corrupt && error.message.contains("the links tree"), "{error}");
-    assert_eq!(child::open(&state).unwrap().outbox_usage().unwrap().entries, 4);
+    let refused = child::open(&state).unwrap_err();
+    assert!(refused.message.contains("the links tree"), "it is marked, so that the next opening knows: {refused}");
+}
+
+/// Why a state is set aside.
+fn why() -> StoreError {
+    let advice = "the next `sierra-sync sync`, or start of the service, sets it aside and rebuilds from Sierra";
+    StoreError::new(StoreErrorKind::Corrupt, format!("read a value; {advice}"))
+}
+
+/// Damage that a full reading finds is known to the next opening; the first reason stays.
+#[test]
+fn damage_that_was_found_at_work_is_known_to_the_next_opening() {
+    let directory = tempfile::tempdir().unwrap();
+    let state = directory.path().join("state");
+    raw::fill(&child::open(&state).unwrap());
+    let key = raw::open(&state).open_tree("payloads").unwrap().first().unwrap().unwrap().0;
+    raw::open(&state).open_tree("payloads").unwrap().insert(key, "damaged").unwrap();
+    let store = child::open(&state).unwrap();
+    store.outbox_after(Seq::ZERO, 100, usize::MAX).unwrap_err();
+    store.verify().unwrap();
+    drop(store);
+    let refused = child::open(&state).unwrap_err();
+    assert!(refused.kind == StoreErrorKind::Corrupt && refused.message.contains("the payloads tree"), "{refused}");
 }
 
 #[test]
@@ -104,22 +128,38 @@ fn a_store_that_is_set_aside_is_kept_whole_and_the_next_one_is_new() {
     let directory = tempfile::tempdir().unwrap();
     let state = directory.path().join("state");
     let now = StandingClock::at_epoch().now();
-    assert_eq!(set_aside(&state, now).unwrap(), None);
     let store = child::open(&state).unwrap();
     let (old, seqs) = (store.instance().to_owned(), store.commit(slice(vec![bib(1)])).unwrap());
-    assert!(matches!(set_aside(&state, now).unwrap_err().kind, StoreErrorKind::Held { .. }));
+    assert!(matches!(set_aside(&state, &why(), now).unwrap_err().kind, StoreErrorKind::Held { .. }));
     drop(store);
 
-    let aside = set_aside(&state, now).unwrap().unwrap();
-    assert_eq!(aside, state.join("db.set-aside-20260105T100000Z"));
+    let aside = set_aside(&state, &why(), now).unwrap();
+    assert_eq!(aside.directory, state.join("damaged-20260105T100000Z"));
+    // What is noted beside the database tells its last seq without opening it: a clock that was set back is no danger.
+    assert_eq!((aside.last, aside.damage.why.as_str()), (seqs[0], "read a value"));
+    // It is owed to the next state until somebody says that it is settled, whatever happens meanwhile.
+    assert_eq!(owed(&state).unwrap(), Some(aside.clone()));
+    settled(&state).unwrap();
+    assert_eq!(owed(&state).unwrap(), None);
     let store = child::open(&state).unwrap();
     assert_ne!(store.instance(), old);
     assert_eq!(store.outbox_usage().unwrap().entries, 0);
     // The clock keeps the new order above the old one, which sinks still hold.
     assert!(store.commit(slice(vec![bib(1)])).unwrap()[0] >= seqs[0]);
     drop(store);
-    assert_eq!(set_aside(&state, now).unwrap().unwrap(), state.join("db.set-aside-20260105T100000Z-1"));
-    assert!(aside.join("db").exists());
+    assert!(aside.directory.join("db/db").exists());
+    let refused = set_aside(&state, &why(), now + SignedDuration::from_hours(23)).unwrap_err();
+    assert!(refused.kind == StoreErrorKind::Io && refused.message.contains("less than a day ago"), "{refused}");
+    assert_eq!(child::open(&state).unwrap().outbox_usage().unwrap().entries, 1, "it is left as it is");
+    // A clock that was set back does not make it another day.
+    assert!(set_aside(&state, &why(), now - SignedDuration::from_hours(100)).is_err());
+    for day in 1..3 {
+        let later = now + SignedDuration::from_hours(25 * day);
+        set_aside(&state, &why(), later).unwrap();
+        child::open(&state).unwrap();
+    }
+    let refused = set_aside(&state, &why(), now + SignedDuration::from_hours(1_000)).unwrap_err();
+    assert!(refused.message.contains("set aside 3 times already"), "{refused}");
     assert_eq!(Holder::of(&state).unwrap().pid, std::process::id());
 }
 
@@ -141,13 +181,15 @@ fn what_is_readable_of_a_damaged_store_is_saved() {
         database.open_tree("meta").unwrap().remove("head").unwrap();
     }
     assert_eq!(child::open(&state).unwrap_err().kind, StoreErrorKind::Corrupt);
-    let aside = set_aside(&state, StandingClock::at_epoch().now()).unwrap().unwrap();
-    let (mut changes, mut entries) = (Vec::new(), Vec::new());
-    let unreadable = salvage(&aside, &Keyring::for_tests(1), |found| match found {
+    let aside = set_aside(&state, &why(), StandingClock::at_epoch().now()).unwrap();
+    let (mut changes, mut entries, mut snapshots) = (Vec::new(), Vec::new(), Vec::new());
+    let salvaged = salvage(&aside.directory.join("db"), &Keyring::for_tests(1), |found| match found {
         Salvaged::Change(change) => changes.push(shown(&change)),
         Salvaged::Quarantined(entry) => entries.push(*entry),
+        Salvaged::Snapshot(name, value) => snapshots.push((name, value)),
     });
-    assert_eq!(unreadable.unwrap(), 1);
+    assert_eq!(salvaged.unwrap(), Salvage { unreadable: 1, last: whole.last().unwrap().seq });
+    assert_eq!(snapshots.len(), Snapshot::ALL.len());
     assert_eq!(changes, whole[1..].iter().map(shown).collect::<Vec<_>>());
     assert_eq!(entries[..1], quarantined);
     assert_eq!(entries.len(), 2);

@@ -9,7 +9,7 @@ use sierra_sync::failure::Disposition;
 use sierra_sync::record::{RecordNumber, Stream};
 use sierra_sync::sync::invariant::{OrderWatch, holds_no_canary};
 use sierra_sync::sync::ports::{Held as Stock, Holding as Said};
-use sierra_sync::sync::{Change, Op, Origin, Payload, Seq, Sink, SinkError};
+use sierra_sync::sync::{Change, DeleteReason, Op, Origin, Payload, Seq, Sink, SinkError};
 
 use super::library::{Held, Holding};
 
@@ -44,6 +44,8 @@ struct Inner {
     unlinked: Vec<(String, Vec<u64>)>,
     deliveries: u64,
     highest: Option<Seq>,
+    /// It keeps to itself how far it is.
+    cannot_tell: bool,
     canaries: Vec<String>,
     /// Which changes arrived, copies counted once.
     seqs: BTreeMap<Stream, BTreeSet<Seq>>,
@@ -53,12 +55,25 @@ struct Inner {
 }
 
 impl Recorder {
+    /// From now on it does not tell how far it is, as standard output cannot.
+    pub(crate) fn cannot_tell(&self) {
+        self.inner.lock().unwrap().cannot_tell = true;
+    }
+
     /// The destination is emptied behind everybody's back.
     pub(crate) fn empty(&self) {
         let mut inner = self.inner.lock().unwrap();
         inner.held.clear();
         inner.seqs.clear();
         inner.highest = None;
+    }
+
+    /// Some of what the destination holds of `stream` goes behind everybody's back.
+    pub(crate) fn lose(&self, stream: Stream, count: usize) {
+        let mut inner = self.inner.lock().unwrap();
+        let gone: BTreeSet<Seq> = inner.seqs.get(&stream).into_iter().flatten().take(count).copied().collect();
+        inner.held.retain(|_, (seq, _)| !gone.contains(seq));
+        inner.seqs.entry(stream).or_default().retain(|seq| !gone.contains(seq));
     }
 
     /// It says that it holds changes up to `highest`.
@@ -101,6 +116,19 @@ impl Recorder {
     /// Takes the keys and operations delivered so far, redeliveries included.
     pub(crate) fn delivered(&self) -> Vec<(String, Op)> {
         std::mem::take(&mut self.inner.lock().unwrap().changes)
+    }
+
+    /// The records that were ever told to have vanished, by public id.
+    pub(crate) fn vanished(&self) -> BTreeSet<(Stream, String)> {
+        let inner = self.inner.lock().unwrap();
+        let is_vanished = |op: &Op| matches!(op, Op::Delete { reason: DeleteReason::Vanished, .. });
+        let told = inner.changes.iter().filter(|(_, op)| is_vanished(op));
+        told.filter_map(|(key, _)| {
+            let mut parts = key.split('/');
+            let (stream, id) = (parts.next()?, parts.next()?);
+            Some((Stream::ALL.into_iter().find(|known| known.name() == stream)?, id.to_owned()))
+        })
+        .collect()
     }
 
     /// Takes `unlinked_bib_ids` as delivered so far, by item, empty ones left out.
@@ -193,7 +221,7 @@ impl Sink for Recorder {
         Box::pin(async move {
             let mut inner = self.inner.lock().unwrap();
             inner.answer()?;
-            Ok(inner.highest)
+            Ok(inner.highest.filter(|_| !inner.cannot_tell))
         })
     }
 

@@ -23,8 +23,21 @@ pub(crate) struct Shelf {
     pub(crate) zone: TimeZone,
     /// Whether `updatedDate` queries return tombstones whose last edit lies in the window (Sierra before 2022).
     pub(crate) tombstones_in_updates: bool,
+    /// What tombstones say of time.
+    pub(crate) tombstones: Tombstones,
     records: BTreeMap<(Stream, u64), Vec<Version>>,
     edits: u64,
+}
+
+/// What a tombstone says of time (sierra-api.md §3.5).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Tombstones {
+    /// The day of the deletion.
+    Dated,
+    /// Nothing at all.
+    Undated,
+    /// The day, and the stamp of an edit long before it.
+    Stale,
 }
 
 /// A record from some moment on.
@@ -44,6 +57,10 @@ pub(crate) struct Version {
     pub(crate) without_marc: Option<bool>,
     /// Whether it cannot be decoded.
     pub(crate) is_garbled: bool,
+    /// Whether its own number cannot be read.
+    pub(crate) is_nameless: bool,
+    /// Fields that are missing in answers.
+    pub(crate) hidden: Vec<&'static str>,
 }
 
 impl Shelf {
@@ -54,6 +71,7 @@ impl Shelf {
             commit_lag: SignedDuration::ZERO,
             zone: TimeZone::UTC,
             tombstones_in_updates: false,
+            tombstones: Tombstones::Dated,
             records: BTreeMap::new(),
             edits: 0,
         }
@@ -70,9 +88,14 @@ impl Shelf {
 
     /// Puts `count` records on the shelf, last edited long ago, numbered from 1001 with holes.
     pub(crate) fn stock(&mut self, stream: Stream, count: u64) {
+        self.stock_from(stream, 1001, count);
+    }
+
+    /// The same, numbered from `first`.
+    pub(crate) fn stock_from(&mut self, stream: Stream, first: u64, count: u64) {
         let long_ago = self.server_now() - SignedDuration::from_hours(24 * 400);
         for n in 0..count {
-            let id = 1001 + n * 3;
+            let id = first + n * 3;
             let version = Version {
                 visible_at: Timestamp::UNIX_EPOCH,
                 updated: long_ago,
@@ -83,6 +106,8 @@ impl Shelf {
                 bib_ids: if stream == Stream::Items { vec![1001] } else { Vec::new() },
                 without_marc: None,
                 is_garbled: false,
+                is_nameless: false,
+                hidden: Vec::new(),
             };
             self.records.insert((stream, id), vec![version]);
         }
@@ -104,10 +129,27 @@ impl Shelf {
             bib_ids: Vec::new(),
             without_marc: None,
             is_garbled: false,
+            is_nameless: false,
+            hidden: Vec::new(),
         };
         self.push(stream, id, first, |_| {});
         self.edit(stream, id);
         id
+    }
+
+    /// Adds a record with an old stamp, as a load of records from elsewhere does.
+    pub(crate) fn add_dated(&mut self, stream: Stream, updated: Timestamp) -> u64 {
+        let id = self.add(stream);
+        self.change(stream, id, |version| version.updated = updated);
+        if let Some(versions) = self.records.get_mut(&(stream, id)) {
+            versions.drain(..versions.len() - 1);
+        }
+        id
+    }
+
+    /// Takes the record away, and leaves no tombstone.
+    pub(crate) fn vanish(&mut self, stream: Stream, id: u64) {
+        self.records.remove(&(stream, id));
     }
 
     /// A new title and stamp.
@@ -187,7 +229,8 @@ impl Shelf {
 
     /// What readers see of the live records that can be decoded.
     pub(crate) fn truth(&self, stream: Stream) -> impl Iterator<Item = (u64, &Version)> {
-        self.visible(stream).filter(|(_, version)| version.deleted_on.is_none() && !version.is_garbled)
+        self.visible(stream)
+            .filter(|(_, version)| version.deleted_on.is_none() && !version.is_garbled && !version.is_nameless)
     }
 
     /// Something happens: mostly edits, now and then the rest.

@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 use sierra_sync::clock::SimClock;
 use sierra_sync::privacy::Keyring;
 use sierra_sync::record::{
-    Bib, Entry, Fields, FixedFields, Item, Live, RawPatron, RecordNumber, Stream, Subfield, Tombstone, VarField,
+    Bib, Entry, Fields, Item, Live, RawPatron, RecordNumber, Stream, Subfield, Tombstone, VarField,
 };
 use sierra_sync::sync::ports::{
     Answer, BadEntry, FieldSet, Page, PageFilter, PageQuery, Pulse, SourceError, SourceErrorKind, Traffic,
@@ -20,7 +20,7 @@ use sierra_sync::sync::ports::{
 use sierra_sync::sync::{RequestNumber, Source};
 
 use super::library::{Holding, Library};
-use super::shelf::{Shelf, Version};
+use super::shelf::{Shelf, Tombstones, Version};
 
 /// What the script makes of a call.
 pub(crate) enum Act {
@@ -32,12 +32,20 @@ pub(crate) enum Act {
     FailWith(u16, i64),
     /// "Nothing", though there may be something.
     Nothing,
+    /// Another question is answered instead, without a word.
+    Instead(PageFilter),
     /// The page after this number instead of the one asked for.
     PageAfter(u64),
     /// The answer takes this long.
     Slowly(Duration),
     /// Only these many entries come, without a word.
     AtMost(usize),
+    /// The records are listed by another key than their number, and the first of them come.
+    ByAnotherKey,
+    /// The right records, in no order.
+    Mixed,
+    /// The last record of the page is this one instead, whatever its number.
+    EndingWith(u64),
 }
 
 type Script = Box<dyn FnMut(u64, &PageQuery, &mut Shelf) -> Act + Send>;
@@ -178,7 +186,7 @@ impl Opening {
         let half = Duration::from_millis(60);
         tokio::time::sleep(half).await;
         let mut query = query.clone();
-        let mut most = usize::MAX;
+        let (mut most, mut limit, mut is_mixed, mut stray) = (usize::MAX, None, false, None);
         match act {
             Act::Serve => {}
             Act::Fail(kind) => return Err(failure(kind)),
@@ -187,20 +195,42 @@ impl Opening {
                 return Err(SourceError { status_code, code, ..failure(SourceErrorKind::Narrow) });
             }
             Act::Nothing => query.filter = PageFilter::Ids(Vec::new()),
+            Act::Instead(filter) => query.filter = filter,
             Act::PageAfter(id) => query.after = Some(RecordNumber::new(id)),
             Act::Slowly(time) => tokio::time::sleep(time).await,
             Act::AtMost(entries) => most = entries,
+            Act::Mixed => is_mixed = true,
+            Act::EndingWith(id) => stray = Some(id),
+            Act::ByAnotherKey => limit = Some(std::mem::replace(&mut query.limit, u32::MAX)),
         }
         let mut entries = self.library.with(|shelf| entries(shelf, &query));
+        if let Some(limit) = limit {
+            entries.sort_by_key(|(id, _)| id.reverse_bits());
+            entries.truncate(usize::try_from(limit).unwrap());
+        }
+        if is_mixed {
+            entries.reverse();
+        }
+        if let Some(id) = stray {
+            let filter = PageFilter::Ids(vec![RecordNumber::new(id)]);
+            let alone = PageQuery { filter, after: None, until: None, ..query.clone() };
+            entries.pop();
+            entries.extend(self.library.with(|shelf| self::entries(shelf, &alone)));
+        }
+        let was_out_of_order = !entries.is_sorted_by_key(|(id, _)| *id);
+        entries.sort_by_key(|(id, _)| *id);
         entries.truncate(most);
         tokio::time::sleep(half).await;
         let (answered, date, traffic) = (self.number(), self.date(), one_call());
         Ok(match entries.last() {
             None => Answer::Nothing { sent, answered, date, traffic },
             Some((last, _)) => {
-                let last_id = RecordNumber::new(*last);
+                let named = |(id, entry): &Found| !matches!(entry, Err(bad) if bad.id.is_none()) && *id <= *last;
+                let last_named =
+                    entries.iter().filter(|found| named(found)).map(|(id, _)| RecordNumber::new(*id)).max();
+                let last_id = last_named.or(query.after).unwrap_or(RecordNumber::new(0));
                 let entries = entries.into_iter().map(|(_, entry)| entry).collect();
-                Answer::Page(Page { entries, last_id, sent, answered, date, traffic })
+                Answer::Page(Page { entries, last_id, was_out_of_order, sent, answered, date, traffic })
             }
         })
     }
@@ -258,31 +288,52 @@ fn entries(shelf: &Shelf, query: &PageQuery) -> Vec<Found> {
         shelf.visible(query.stream).filter(|(id, version)| after < *id && *id <= until && wanted(*id, version));
     let by_list = matches!(query.filter, PageFilter::Ids(_));
     let limit = usize::try_from(query.limit).unwrap();
-    listed.take(limit).map(|(id, version)| (id, entry(query, by_list, id, version))).collect()
+    listed.take(limit).map(|(id, version)| (id, entry(query, by_list, id, version, shelf.tombstones))).collect()
 }
 
-fn entry(query: &PageQuery, by_list: bool, id: u64, version: &Version) -> Result<Entry, BadEntry> {
+fn entry(
+    query: &PageQuery,
+    by_list: bool,
+    id: u64,
+    version: &Version,
+    tombstones: Tombstones,
+) -> Result<Entry, BadEntry> {
     let number = RecordNumber::new(id);
+    if version.is_nameless && query.fields != FieldSet::IdOnly {
+        // Where one record alone is asked for, its number is known.
+        let alone = query.after.map_or(1, |after| after.value() + 1) == id && query.until == Some(number);
+        let id = (alone || matches!(&query.filter, PageFilter::Ids(ids) if ids.len() == 1)).then_some(number);
+        return Err(BadEntry { id, reason: "id: expected a record number".into(), payload: None });
+    }
     if version.is_garbled && query.fields == FieldSet::Configured {
         let payload = (query.stream != Stream::Patrons).then(|| raw(&format!(r#"{{"id":"{id}","bibIds":5}}"#)));
         return Err(BadEntry { id: Some(number), reason: "bibIds: expected an array".into(), payload });
     }
     if let Some(day) = version.deleted_on {
-        return Ok(Entry::Tombstone(Tombstone { id: number, deleted_on: Some(day), updated: None }));
+        let deleted_on = (tombstones != Tombstones::Undated).then_some(day);
+        let updated = (tombstones == Tombstones::Stale).then_some(version.updated);
+        return Ok(Entry::Tombstone(Tombstone { id: number, deleted_on, updated }));
     }
+    let hidden = &version.hidden;
     let common = [
         ("id", format!("\"{id}\"")),
         ("updatedDate", format!("\"{}\"", version.updated)),
         ("deleted", "false".into()),
         ("suppressed", version.suppressed.to_string()),
     ];
-    let mut members: Vec<(String, Box<RawValue>)> =
-        common.iter().map(|(name, value)| ((*name).to_owned(), raw(value))).collect();
+    let mut members: Vec<(String, Box<RawValue>)> = common
+        .iter()
+        .filter(|(name, _)| !hidden.contains(name))
+        .map(|(name, value)| ((*name).to_owned(), raw(value)))
+        .collect();
     let mut add = |name: &str, value: String| members.push((name.to_owned(), raw(&value)));
     let (updated, suppressed) = (Some(version.updated), version.suppressed);
     Ok(Entry::Live(match query.stream {
         Stream::Bibs => {
             add("title", format!("{:?}", version.title));
+            if !hidden.contains(&"locations") {
+                add("locations", format!(r#"[{{"code":"{}"}}]"#, version.location));
+            }
             let has_marc = version.without_marc.is_none() || (version.without_marc == Some(false) && by_list);
             let var_fields = (has_marc && query.fields == FieldSet::Configured).then(|| marc_of(version));
             Live::Bib(Box::new(Bib {
@@ -290,7 +341,6 @@ fn entry(query: &PageQuery, by_list: bool, id: u64, version: &Version) -> Result
                 updated,
                 suppressed,
                 locations: vec![version.location.clone()],
-                fixed_fields: FixedFields::new(),
                 var_fields,
                 marc: None,
                 fields: Fields::new(members),
@@ -298,13 +348,16 @@ fn entry(query: &PageQuery, by_list: bool, id: u64, version: &Version) -> Result
         }
         Stream::Items => {
             add("callNumber", format!("{:?}", version.title));
+            add("location", format!(r#"{{"code":"{}"}}"#, version.location));
+            if !hidden.contains(&"bibIds") {
+                add("bibIds", format!("{:?}", version.bib_ids));
+            }
             Live::Item(Box::new(Item {
                 id: number,
                 updated,
                 suppressed,
                 location: Some(version.location.clone()),
                 bib_ids: version.bib_ids.iter().copied().map(RecordNumber::new).collect(),
-                fixed_fields: FixedFields::new(),
                 var_fields: Vec::new(),
                 fields: Fields::new(members),
             }))

@@ -33,7 +33,14 @@ impl Vitals for NoVitals {
 
     fn breaker(&self) -> BreakerStatus {
         let state = BreakerState::Closed;
-        BreakerStatus { state, reason: None, since: None, next_probe: None, suspended_endpoints: Vec::new() }
+        BreakerStatus {
+            state,
+            reason: None,
+            since: None,
+            next_probe: None,
+            held: false,
+            suspended_endpoints: Vec::new(),
+        }
     }
 
     fn token(&self) -> TokenStatus {

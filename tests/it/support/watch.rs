@@ -19,8 +19,8 @@ pub(crate) struct Watch {
 struct Inner {
     store: Option<Arc<MemoryStore>>,
     ledgers: BTreeMap<Stream, Vec<LedgerRow>>,
-    /// Every change seen in the outbox.
-    committed: Vec<Seq>,
+    /// Every change seen in the outbox, with the sink that it was meant for, if for one alone.
+    committed: Vec<(Seq, Option<String>)>,
     violations: Vec<String>,
     events: Vec<Event>,
     /// Ledger rows are lost on purpose.
@@ -40,8 +40,11 @@ impl Watch {
         inner.ledgers.clear();
     }
 
-    pub(crate) fn committed(&self) -> Vec<Seq> {
-        self.inner.lock().unwrap().committed.clone()
+    /// Every change that was committed for `sink`.
+    pub(crate) fn committed(&self, sink: &str) -> Vec<Seq> {
+        let inner = self.inner.lock().unwrap();
+        let for_it = inner.committed.iter().filter(|(_, only)| only.as_deref().is_none_or(|only| only == sink));
+        for_it.map(|(seq, _)| *seq).collect()
     }
 
     /// Takes what happened so far.
@@ -66,9 +69,9 @@ impl Observer for Watch {
 impl Inner {
     fn check(&mut self, event: &Event) {
         let Some(store) = self.store.clone().filter(|store| !store.is_down()) else { return };
-        let last = self.committed.last().copied().unwrap_or(Seq::ZERO);
+        let last = self.committed.last().map_or(Seq::ZERO, |(seq, _)| *seq);
         let new = store.outbox_entries_after(last, usize::MAX).expect("the store is up");
-        self.committed.extend(new.into_iter().map(|entry| entry.seq));
+        self.committed.extend(new.into_iter().map(|entry| (entry.seq, entry.only_for)));
         for stream in Stream::ALL {
             let after = store.ledger(stream).expect("the store is up");
             let before = self.ledgers.insert(stream, after.clone()).unwrap_or_default();

@@ -219,6 +219,32 @@ async fn the_same_order_goes_on_and_another_begins_anew() {
     rig.assert_converged();
 }
 
+/// A process that died over a backfill leaves it as one that is under way; nobody works on it any more.
+#[tokio::test(start_paused = true)]
+async fn a_backfill_whose_process_died_is_parked_and_goes_on() {
+    let mut rig = loaded(400).await;
+    let whole = forced(order(Numbers::All));
+    let engine = rig.engine().await.expect("up");
+    let running = {
+        let (engine, whole) = (Arc::clone(&engine), whole.clone());
+        tokio::spawn(async move { engine.backfill(&whole, &CancellationToken::new()).await })
+    };
+    tokio::time::sleep(Duration::from_millis(900)).await;
+    let state = async |engine: &Arc<sierra_sync::sync::engine::Engine>| {
+        let status = engine.status(&crate::support::NoVitals.inputs()).await.expect("up");
+        status.streams["bibs"].backfill.clone().expect("it is told").state
+    };
+    assert_eq!(state(&engine).await, "running");
+    running.abort();
+    assert!(running.await.is_err_and(|error| error.is_cancelled()));
+    assert_eq!(state(&engine).await, "parked");
+    drop(engine);
+    rig.crash();
+    assert_eq!(state(&rig.engine().await.expect("up")).await, "parked");
+    assert_eq!(rig.backfill(&whole).await.exit, 0);
+    rig.assert_converged();
+}
+
 /// Beside the live stream: nothing newer is ever overwritten, and order holds at the sink.
 #[tokio::test(start_paused = true)]
 async fn nothing_newer_is_overwritten_beside_a_live_stream() {
@@ -328,7 +354,7 @@ async fn a_backfill_of_patrons_names_none_of_them() {
         rig.library.script(|call, _, _| if call > 3 { Act::Fail(SourceErrorKind::Exhausted) } else { Act::Serve });
         let order = BackfillOrder { stream: Stream::Patrons, ..forced(order(numbers)) };
         let summary = rig.backfill(&order).await;
-        assert_eq!(summary.exit, 3);
+        assert_eq!(summary.exit, 69);
         let said = format!("{summary:?} {:?}", rig.watch.events());
         let job = rig.store.snapshot(sierra_sync::sync::ports::Snapshot::Backfills).expect("up").expect("a job");
         let kept = String::from_utf8(job).expect("JSON");

@@ -140,6 +140,38 @@ async fn edits_after_a_step_back_arrive_without_waiting_for_the_old_time() {
     assert!(longest.max().expect("a window") <= SignedDuration::from_mins(16), "and is then forgotten");
 }
 
+/// What was stamped while Sierra's clock was an hour ahead is not newer than what is stamped after it was put back, and a
+/// restart does not forget that.
+#[tokio::test(start_paused = true)]
+async fn edits_after_a_step_back_are_newer_than_what_was_stamped_ahead() {
+    for restarts in [false, true] {
+        let mut rig = loaded().await;
+        rig.library.with(|shelf| shelf.server_offset = SignedDuration::from_hours(1));
+        tokio::time::sleep(minutes(5)).await;
+        rig.sync_well().await;
+        for id in [1001, 1004] {
+            rig.library.with(|shelf| shelf.edit(BIBS, id));
+        }
+        tokio::time::sleep(minutes(2)).await;
+        assert_eq!(rig.sync_well().await.streams["bibs"].changed, 2);
+        rig.library.with(|shelf| shelf.server_offset = SignedDuration::ZERO);
+        tokio::time::sleep(minutes(2)).await;
+        rig.library.with(|shelf| shelf.edit(BIBS, 1001));
+        tokio::time::sleep(minutes(2)).await;
+        assert_eq!(rig.sync_well().await.streams["bibs"].changed, 1, "restarts: {restarts}");
+        rig.assert_converged();
+        if restarts {
+            rig.restart().await;
+        }
+        // Read when Sierra's clock shows again what it showed then.
+        tokio::time::sleep(minutes(50)).await;
+        rig.library.with(|shelf| shelf.edit(BIBS, 1004));
+        tokio::time::sleep(minutes(30)).await;
+        assert_eq!(rig.sync_well().await.streams["bibs"].changed, 1, "restarts: {restarts}");
+        rig.assert_converged();
+    }
+}
+
 /// An answer without `Date`: our own clock, less five minutes.
 #[tokio::test(start_paused = true)]
 async fn without_a_date_the_run_ends_five_minutes_earlier() {

@@ -23,7 +23,7 @@ async fn nothing_is_lost_when_killed_at_every_step() {
             rig.sync_well().await;
             rig.sync_well().await;
             rig.assert_converged();
-            rig.sink("archive").assert_holds_all(&rig.watch.committed(), &format!("{step:?} {spared}"));
+            rig.sink("archive").assert_holds_all(&rig.watch.committed("archive"), &format!("{step:?} {spared}"));
         }
     }
 }

@@ -4,10 +4,11 @@ use jiff::SignedDuration;
 use jiff::tz::TimeZone;
 use sierra_sync::record::Stream;
 use sierra_sync::sync::ports::{PageFilter, SourceErrorKind};
+use sierra_sync::sync::report::status::OverallState;
 use sierra_sync::sync::report::summary::StreamOutcome;
 use sierra_sync::sync::{DeleteReason, Op, Store};
 
-use crate::support::{Act, Rig, ShelfSource, hours, minutes};
+use crate::support::{Act, NoVitals, Rig, ShelfSource, hours, minutes};
 
 const BIBS: Stream = Stream::Bibs;
 
@@ -119,7 +120,7 @@ async fn a_failed_delete_pass_is_a_gap_and_is_made_up_for() {
     for day in 0..3 {
         let summary = rig.sync().await;
         let bibs = &summary.streams["bibs"];
-        assert_eq!((summary.exit, bibs.state, bibs.gaps.is_empty()), (3, StreamOutcome::Partial, false), "day {day}");
+        assert_eq!((summary.exit, bibs.state, bibs.gaps.is_empty()), (69, StreamOutcome::Partial, false), "day {day}");
         tokio::time::sleep(hours(24)).await;
     }
     let owed =
@@ -147,6 +148,29 @@ async fn nothing_is_deleted_from_absence() {
     rig.library.behave();
     rig.sync_well().await;
     rig.assert_converged();
+}
+
+/// BR-011, BR-049: a feed of deletions that is silent for a month is told, until one is listed again.
+#[tokio::test(start_paused = true)]
+async fn a_month_without_deletions_is_told() {
+    let mut rig = loaded(10).await;
+    for day in 0..=30 {
+        tokio::time::sleep(hours(24)).await;
+        rig.sync_well().await;
+        let is_told = message(&mut rig).await.contains("no deletion of bibs since 2026-01-05");
+        assert_eq!(is_told, day >= 29, "day {day}");
+    }
+    rig.restart().await;
+    assert!(message(&mut rig).await.contains("`sierra-sync reconcile bibs --repair`"), "told by the next process too");
+    rig.library.with(|shelf| shelf.delete(BIBS, 1001));
+    rig.sync_well().await;
+    assert_eq!(message(&mut rig).await, "All streams are fresh.");
+}
+
+async fn message(rig: &mut Rig<ShelfSource>) -> String {
+    let status = rig.engine().await.expect("up").status(&NoVitals.inputs()).await.expect("up");
+    assert_eq!(status.state, OverallState::Ok, "{}", status.message);
+    status.message
 }
 
 /// A deletion that becomes visible late is found the next day too: the pass reaches back by a day.

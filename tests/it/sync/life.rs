@@ -129,7 +129,7 @@ async fn settle_down(rig: &mut Rig<ShelfSource>) {
     rig.sync_well().await;
     rig.assert_converged();
     let context = format!("seed {}", rig.seed);
-    for (_, recorder) in rig.sinks.values() {
-        recorder.assert_holds_all(&rig.watch.committed(), &context);
+    for (name, (_, recorder)) in &rig.sinks {
+        recorder.assert_holds_all(&rig.watch.committed(name), &context);
     }
 }

@@ -2,6 +2,7 @@
 
 use sierra_sync::record::Stream;
 use sierra_sync::store::Step;
+use sierra_sync::sync::backfill::BackfillOrder;
 use sierra_sync::sync::observer::Event;
 use sierra_sync::sync::report::StatusReport;
 use sierra_sync::sync::report::status::{OverallState, SinkState};
@@ -59,6 +60,63 @@ async fn a_sink_that_lost_what_it_confirmed_is_told_once_and_needs_a_reload() {
         assert_eq!((later.sinks["archive"].state, later.sinks["archive"].delivered), (SinkState::NeedsReload, 0));
     }
     assert_eq!(alarms(&rig), 0, "and not once more");
+}
+
+/// What is captured while a sink has no place never reaches it: a gap of that run as well. A run that captures nothing,
+/// or nothing that the sink takes, leaves none.
+#[tokio::test(start_paused = true)]
+async fn a_run_that_captures_what_a_lost_sink_misses_ends_with_3() {
+    let mut rig = stocked(50);
+    rig.sinks.get_mut("archive").expect("it exists").0.streams = vec![BIBS];
+    rig.sync_well().await;
+    rig.restart().await;
+    rig.sink("archive").empty();
+    assert_eq!(rig.sync().await.exit, 3, "it is found");
+    assert_eq!(rig.sync().await.exit, 0, "nothing happened");
+    for (stream, exit) in [(BIBS, 3), (Stream::Items, 0), (BIBS, 3)] {
+        rig.library.with(|shelf| shelf.edit(stream, 1004));
+        tokio::time::sleep(minutes(12)).await;
+        let summary = rig.sync().await;
+        assert_eq!((summary.exit, summary.sinks["archive"].state), (exit, SinkState::NeedsReload), "{stream}");
+    }
+    assert_eq!(rig.backfill(&BackfillOrder::reload(BIBS, "archive", false)).await.exit, 0);
+    rig.library.with(|shelf| shelf.edit(BIBS, 1004));
+    tokio::time::sleep(minutes(12)).await;
+    rig.sync_well().await;
+}
+
+/// A sink that must be loaded again is still counted: what goes besides is one more gap, in another process or in the
+/// same, and the load ends all of them. Files that are cleared away for the load are no loss of it.
+#[tokio::test(start_paused = true)]
+async fn what_a_sink_loses_while_it_waits_for_a_reload_is_told_too() {
+    for is_service in [false, true] {
+        let mut rig = stocked(50);
+        rig.sync_well().await;
+        for loss in 1..=3 {
+            rig.sink("archive").lose(BIBS, 10);
+            if is_service {
+                rig.run_for(minutes(3), None).await.expect("a sound store");
+            } else {
+                rig.restart().await;
+                rig.sync().await;
+            }
+            let place = status(&mut rig).await.sinks["archive"].clone();
+            let told: Vec<_> = place.gaps.iter().filter_map(|gap| gap.error.clone()).collect();
+            let lacks = |left: u64| format!("it lacks some of {left} changes of bibs");
+            assert_eq!(told, [lacks(50), lacks(40), lacks(30)][..loss], "service: {is_service}");
+            assert_eq!((place.state, alarms(&rig)), (SinkState::NeedsReload, 1));
+        }
+        rig.restart().await;
+        rig.sync().await;
+        assert_eq!(status(&mut rig).await.sinks["archive"].gaps.len(), 3, "nothing more is gone");
+        rig.sink("archive").empty();
+        rig.restart().await;
+        for stream in [BIBS, Stream::Items] {
+            rig.backfill(&BackfillOrder::reload(stream, "archive", true)).await;
+        }
+        let place = status(&mut rig).await.sinks["archive"].clone();
+        assert_eq!((place.state, place.gaps.len()), (SinkState::Ok, 0), "{place:?}");
+    }
 }
 
 /// The service finds it while nothing is delivered at all.

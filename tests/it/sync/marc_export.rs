@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use sierra_sync::record::Stream;
-use sierra_sync::simulator::{EmptyExport, Endpoint, Fault, Kind, Life, When};
+use sierra_sync::simulator::{EmptyExport, Endpoint, Fault, Kind, Life, VarField, When};
 use sierra_sync::sync::backfill::{BackfillOrder, Numbers, Selection, Via};
 use sierra_sync::sync::report::PassSummary;
 use sierra_sync::sync::report::summary::{StreamOutcome, StreamSummary};
@@ -93,6 +93,50 @@ async fn what_changed_is_emitted_as_the_lists_tell_it() {
     }
 }
 
+/// A field that no export of MARC tells was edited: the new `updatedDate` gives it away, and it is not remembered as read
+/// before the record was.
+#[tokio::test(start_paused = true)]
+async fn an_edit_that_no_export_tells_is_seen_by_its_date() {
+    let mut sim = loaded(40).await;
+    let ids: Vec<u64> = sim.library.simulator.world(|world| world.truth(Kind::Bibs).live.into_keys().collect());
+    sim.library.simulator.with(|simulator| {
+        for id in &ids {
+            simulator.world.rewrite_bib(*id, |fields| fields.push(VarField::plain('n', "seen by the binder"))).unwrap();
+        }
+    });
+    let summary = sim.backfill(&whole(false)).await;
+    assert_eq!((summary.exit, bibs(&summary).changed), (0, ids.len() as u64), "{summary:?}");
+    sim.assert_converged().await;
+}
+
+/// Clean-up is a courtesy: it is sent once a file, and that it fails stops nothing.
+#[tokio::test(start_paused = true)]
+async fn files_that_cannot_be_removed_hold_nothing_up() {
+    for fault in [Fault::Reset, Fault::Hang, Fault::error(123), Fault::Html { status: 502 }] {
+        let context = format!("{fault:?}");
+        let mut sim = loaded(10).await;
+        sim.library.simulator.with(|simulator| simulator.plan(fault.every(2).at(Endpoint::MarcFile)));
+        let summary = sim.backfill(&whole(false)).await;
+        let pages = bibs(&summary).pages as usize;
+        assert_eq!((summary.exit, bibs(&summary).changed), (0, 0), "{context}: {summary:?}");
+        assert!(pages > 5, "{context}: too few pages to open a breaker");
+        assert_eq!(calls(&sim, Endpoint::MarcFile), 2 * pages, "{context}: one GET and one DELETE a file");
+        sim.assert_converged().await;
+    }
+}
+
+/// A throttle is heeded wherever it comes.
+#[tokio::test(start_paused = true)]
+async fn a_throttle_of_the_clean_up_is_heeded() {
+    let mut sim = loaded(60).await;
+    let begin = tokio::time::Instant::now();
+    sim.library.simulator.with(|simulator| simulator.plan(Fault::retry_after("20").every(2).at(Endpoint::MarcFile)));
+    let summary = sim.backfill(&whole(false)).await;
+    let waits = u32::try_from(bibs(&summary).pages).unwrap() - 1;
+    assert_eq!(summary.exit, 0, "{summary:?}");
+    assert!(begin.elapsed() >= Duration::from_secs(20) * waits, "{:?} for {waits} waits", begin.elapsed());
+}
+
 /// BR-046: whatever lies where a file was expected, none of it is stored, and what cannot be had is left for later.
 #[tokio::test(start_paused = true)]
 async fn hostile_files_are_never_stored() {
@@ -147,6 +191,19 @@ async fn a_range_that_cannot_be_exported_is_halved() {
     let counts = bibs(&summary);
     assert_eq!((summary.exit, counts.changed, counts.quarantined), (0, 0, 0), "{counts:?}");
     assert!(calls(&sim, Endpoint::MarcExport) > counts.pages as usize + 5, "it was halved");
+    sim.assert_converged().await;
+}
+
+/// Nothing can be exported at all: after a few halvings the lists are asked instead, for the rest of the range too.
+#[tokio::test(start_paused = true)]
+async fn exports_that_never_succeed_are_given_up() {
+    let mut sim = loaded(40).await;
+    sim.library.simulator.with(|simulator| simulator.plan(Fault::error(135).always().at(Endpoint::MarcExport)));
+    let summary = sim.backfill(&whole(false)).await;
+    let counts = bibs(&summary);
+    assert_eq!((summary.exit, counts.changed), (0, 0), "{counts:?}");
+    assert!(counts.pages >= 3, "{counts:?}");
+    assert_eq!(calls(&sim, Endpoint::MarcExport), 40);
     sim.assert_converged().await;
 }
 

@@ -2,7 +2,7 @@
 
 use sierra_sync::record::{RecordNumber, Stream};
 use sierra_sync::sync::Store;
-use sierra_sync::sync::ports::{FieldSet, PageFilter, SourceErrorKind};
+use sierra_sync::sync::ports::{FieldSet, PageFilter, PageQuery, SourceErrorKind};
 use sierra_sync::sync::report::summary::StreamOutcome;
 
 use crate::support::{Act, Rig, ShelfSource, minutes, would_list};
@@ -125,7 +125,8 @@ async fn a_page_that_repeats_itself_fails_and_does_not_spin() {
     rig.assert_converged();
 }
 
-/// BR-031: `limit` is always sent and pages go on until nothing comes, whatever a short page suggests.
+/// BR-031, BR-095: `limit` is always sent and pages go on from the last id until nothing comes, whatever a short page
+/// suggests and however little is given at once.
 #[tokio::test(start_paused = true)]
 async fn a_server_that_caps_pages_below_the_limit_loses_nothing() {
     let mut rig = Rig::on_shelf(1, &[BIBS]);
@@ -220,8 +221,110 @@ async fn a_poison_record_is_found_without_the_numbers_too() {
     let summary = rig.sync().await;
     let bibs = &summary.streams["bibs"];
     assert_eq!((bibs.changed, bibs.quarantined, bibs.gaps.len()), (299, 1, 0), "{bibs:#?}");
-    assert!(bibs.calls < 60, "{} calls", bibs.calls);
+    assert!(bibs.calls < 40, "{} calls", bibs.calls);
     assert_eq!(rig.store.quarantine(BIBS, 10).expect("up")[0].record, "1301");
+}
+
+/// The same among numbers of seven digits, of which the first million belong to nobody: ranges grow until one fails.
+#[tokio::test(start_paused = true)]
+async fn a_poison_record_is_found_far_from_the_position() {
+    let mut rig = Rig::on_shelf(1, &[BIBS]);
+    rig.library.with(|shelf| shelf.stock_from(BIBS, 4_000_001, 30));
+    rig.library.script(|_, query, shelf| {
+        if would_list(shelf, query).contains(&4_000_031) { Act::FailWith(500, 135) } else { Act::Serve }
+    });
+    let summary = rig.sync().await;
+    let bibs = &summary.streams["bibs"];
+    assert_eq!((bibs.changed, bibs.quarantined, bibs.gaps.len()), (29, 1, 0), "{bibs:#?}");
+    assert!(bibs.calls < 45, "{} calls", bibs.calls);
+}
+
+/// The same in a window, where few records stand between the position and the one that spoils the page: each window
+/// that meets it costs little.
+#[tokio::test(start_paused = true)]
+async fn a_poison_record_costs_a_window_little() {
+    for even_ids in [false, true] {
+        let mut rig = Rig::on_shelf(1, &[BIBS]);
+        rig.settings(BIBS).page_size = 2000;
+        rig.library.with(|shelf| shelf.stock_from(BIBS, 1_000_001, 6000));
+        rig.sync_well().await;
+        let poison = rig.library.with(|shelf| {
+            let ids = shelf.alive(BIBS);
+            ids.iter().step_by(4).for_each(|id| shelf.edit(BIBS, *id));
+            ids[3200]
+        });
+        tokio::time::sleep(minutes(2)).await;
+        rig.library.script(move |_, query, shelf| {
+            let is_read = even_ids || query.fields == FieldSet::Configured;
+            if is_read && would_list(shelf, query).contains(&poison) { Act::FailWith(500, 135) } else { Act::Serve }
+        });
+        let summary = rig.sync().await;
+        let bibs = &summary.streams["bibs"];
+        assert_eq!((bibs.changed, bibs.quarantined, bibs.gaps.len()), (1499, 1, 0), "{bibs:#?}");
+        assert!(bibs.calls < if even_ids { 50 } else { 35 }, "even ids {even_ids}: {} calls", bibs.calls);
+        rig.library.behave();
+    }
+}
+
+/// BR-134: full pages of a server that lists by another key leave numbers out. They are not taken, and it is told.
+#[tokio::test(start_paused = true)]
+async fn full_pages_by_another_key_are_a_gap() {
+    let mut rig = Rig::on_shelf(1, &[BIBS]);
+    rig.library.with(|shelf| shelf.stock(BIBS, 500));
+    rig.library.script(|_, _, _| Act::ByAnotherKey);
+    let summary = rig.sync().await;
+    let bibs = &summary.streams["bibs"];
+    assert_eq!((summary.exit, bibs.changed), (3, 0), "{bibs:#?}");
+    assert_eq!(bibs.error.as_ref().map(|error| error.kind.as_str()), Some("out_of_order"), "{bibs:#?}");
+    rig.library.behave();
+    tokio::time::sleep(minutes(20)).await;
+    rig.sync_well().await;
+    rig.assert_converged();
+}
+
+/// BR-134: a number far beyond all others at the end of a page carries the position past nobody.
+#[tokio::test(start_paused = true)]
+async fn a_stray_number_at_the_end_of_a_page_carries_the_position_past_nobody() {
+    const STRAY: u64 = 99_999_999_999;
+    for is_load in [true, false] {
+        let mut rig = if is_load { Rig::on_shelf(1, &[BIBS]) } else { loaded(500).await };
+        rig.library.with(|shelf| {
+            if is_load {
+                shelf.stock(BIBS, 500);
+            }
+            shelf.stock_from(BIBS, STRAY, 1);
+            shelf.alive(BIBS).iter().for_each(|id| shelf.edit(BIBS, *id));
+        });
+        tokio::time::sleep(minutes(2)).await;
+        let is_whole = |query: &PageQuery| query.fields == FieldSet::Configured && query.until.is_none();
+        rig.library.script(move |_, query, shelf| {
+            let is_full = would_list(shelf, query).len() >= 100;
+            if is_whole(query) && is_full { Act::EndingWith(STRAY) } else { Act::Serve }
+        });
+        let summary = rig.sync().await;
+        let bibs = &summary.streams["bibs"];
+        assert_eq!((summary.exit, bibs.changed, bibs.gaps.len()), (3, 0, 1), "{bibs:#?}");
+        rig.library.behave();
+        tokio::time::sleep(minutes(20)).await;
+        rig.sync_well().await;
+        rig.assert_converged();
+        // Where it belongs it is nothing unusual.
+        rig.library.with(|shelf| shelf.edit(BIBS, STRAY));
+        tokio::time::sleep(minutes(2)).await;
+        rig.sync_well().await;
+        rig.assert_converged();
+    }
+}
+
+/// BR-134: pages that were chosen by number and then mixed leave nothing out, and are taken.
+#[tokio::test(start_paused = true)]
+async fn full_pages_that_were_only_mixed_are_taken() {
+    let mut rig = Rig::on_shelf(1, &[BIBS]);
+    rig.library.with(|shelf| shelf.stock(BIBS, 500));
+    rig.library.script(|_, _, _| Act::Mixed);
+    let summary = rig.sync_well().await;
+    assert_eq!(summary.streams["bibs"].changed, 500);
+    rig.assert_converged();
 }
 
 /// Records that enter a range while it is being taken apart are not cut off by its size.
@@ -295,4 +398,25 @@ async fn an_outage_in_mid_search_is_not_taken_for_poison() {
     poison(&rig, &[1031]);
     let again = rig.sync().await;
     assert_eq!((again.streams["bibs"].changed, again.streams["bibs"].quarantined), (299, 1));
+}
+
+/// A page of large records is committed in slices of about 2 MiB, however many records that are.
+#[tokio::test(start_paused = true)]
+async fn a_page_of_large_records_is_committed_in_small_slices() {
+    let mut rig = Rig::on_shelf(1, &[Stream::Bibs]);
+    rig.library.with(|shelf| {
+        shelf.stock(Stream::Bibs, 1_000);
+        (0..1_000).for_each(|index| {
+            shelf.change(Stream::Bibs, 1_001 + 3 * index, |version| version.title = "long ".repeat(12_000));
+        });
+    });
+    rig.settings(Stream::Bibs).page_size = 2_000;
+    // Nothing but capture writes.
+    rig.sinks.get_mut("archive").expect("it is there").0.paused = true;
+    let before = rig.store.writes();
+    rig.sync_well().await;
+    let bytes = rig.store.outbox_usage().expect("up").bytes;
+    assert!(bytes >= 60_000_000, "{bytes}");
+    let commits = rig.store.writes() - before;
+    assert!(commits >= 60_000_000 >> 21, "{commits} commits for {bytes} bytes");
 }

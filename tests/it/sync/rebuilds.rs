@@ -4,6 +4,7 @@ use sierra_sync::record::Stream;
 use sierra_sync::simulator::Fault;
 use sierra_sync::store::{MemoryStore, Step};
 use sierra_sync::sync::observer::Event;
+use sierra_sync::sync::rebuild::Damage;
 use sierra_sync::sync::report::status::OverallState;
 use sierra_sync::sync::report::summary::StreamOutcome;
 use sierra_sync::sync::{Origin, Seq, Store};
@@ -105,6 +106,34 @@ async fn a_lost_state_is_rebuilt_in_one_load() {
     assert_rebuilt_once(&mut rig, "lost").await;
     let status = rig.engine().await.expect("up").status(&NoVitals.inputs()).await.expect("up");
     assert_eq!(status.message, "All streams are fresh.");
+}
+
+/// A state that was begun in the place of a damaged one rebuilds although no sink can tell how far it is: nobody knows
+/// any more what they were given. It is told why, and it ends by itself.
+#[tokio::test(start_paused = true)]
+async fn a_state_begun_after_damage_is_rebuilt_whatever_the_sinks_can_tell() {
+    let mut rig = stocked(45);
+    rig.sync_well().await;
+    life_after_the_backup(&mut rig).await;
+    rig.sink("archive").cannot_tell();
+    let new = MemoryStore::new(rig.clock.clone());
+    let set_aside = "damaged-20260105T100000Z".to_owned();
+    let damage = Damage { at: rig.now(), why: "read a value: it is damaged".into(), set_aside };
+    damage.owe_rebuild(&new).expect("up");
+    rig.restore(new);
+    let engine = rig.engine().await.expect("up");
+    let status = engine.status(&NoVitals.inputs()).await.expect("up");
+    assert!(status.message.contains("the state was damaged and lies in damaged-2026"), "{}", status.message);
+    rig.sync_well().await;
+    let events = rig.watch.events();
+    assert_eq!(count(&events, |event| matches!(event, Event::SinkAhead { .. })), 0);
+    assert_eq!(count(&events, |event| matches!(event, Event::RebuildDone { .. })), 2);
+    rig.assert_converged();
+    for _ in 0..2 {
+        rig.restart().await;
+        tokio::time::sleep(minutes(20)).await;
+        assert_eq!(rig.sync_well().await.sinks["archive"].delivered, 0);
+    }
 }
 
 /// Killed at every single step, it is resumed and comes to its end.
@@ -235,7 +264,7 @@ async fn a_rebuild_that_fails_half_way_is_owed_and_goes_on() {
     });
     let summary = rig.sync().await;
     let bibs = &summary.streams["bibs"];
-    assert_eq!((summary.exit, bibs.state, bibs.gaps.len()), (3, StreamOutcome::Partial, 2), "{summary:#?}");
+    assert_eq!((summary.exit, bibs.state, bibs.gaps.len()), (69, StreamOutcome::Partial, 2), "{summary:#?}");
     rig.library.behave();
     rig.sync_well().await;
     assert_rebuilt_once(&mut rig, "failed").await;

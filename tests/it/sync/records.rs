@@ -1,6 +1,8 @@
 //! Records that move, hide, carry much, or cannot be understood.
 
+use sierra_sync::marc::LossKind;
 use sierra_sync::record::Stream;
+use sierra_sync::sync::observer::Event;
 use sierra_sync::sync::ports::{PageFilter, SourceErrorKind};
 use sierra_sync::sync::{DeleteReason, Op, Store};
 
@@ -33,6 +35,23 @@ async fn an_item_that_moves_names_the_bib_that_lost_it() {
         assert_eq!(unlinked, expected, "each once, though windows overlap");
         rig.assert_converged();
     }
+}
+
+/// A14: what MARC cannot carry is counted with the change that it travels with, and not again when it is read again.
+#[tokio::test(start_paused = true)]
+async fn what_is_lost_to_marc_is_counted_with_the_change() {
+    let mut rig = loaded(BIBS, 5).await;
+    rig.library.with(|shelf| shelf.change(BIBS, 1004, |version| version.title = "damaged \u{fffd}".to_owned()));
+    for _ in 0..2 {
+        tokio::time::sleep(minutes(2)).await;
+        rig.sync_well().await;
+    }
+    let counted = rig.watch.events().into_iter().filter_map(|event| match event {
+        Event::PageCaptured { entries, .. } => Some(entries.losses.iter().collect::<Vec<_>>()),
+        _ => None,
+    });
+    assert_eq!(counted.flatten().collect::<Vec<_>>(), [(LossKind::TextDamaged, 1)]);
+    rig.assert_converged();
 }
 
 /// A deleted item arrives without its links; they are remembered (sierra-api.md §7 item 9).

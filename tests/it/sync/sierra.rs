@@ -4,14 +4,16 @@ use std::time::Duration;
 
 use jiff::SignedDuration;
 use rand::RngExt;
-use sierra_sync::record::Stream;
+use sierra_sync::record::{RecordNumber, Stream};
 use sierra_sync::seed::RootSeed;
 use sierra_sync::simulator::{
     Dialect, Endpoint, Fault, Garble, Kind, Life, Night, Nothing, RateLimit, Simulator, Unauthorized, When,
 };
 use sierra_sync::store::Step;
+use sierra_sync::sync::ports::Slice;
 use sierra_sync::sync::report::summary::StreamOutcome;
-use sierra_sync::sync::{RowState, Store};
+use sierra_sync::sync::window::whole_second;
+use sierra_sync::sync::{LedgerRow, Pass, RowState, Span, Store, Window};
 
 use crate::support::{Sim, hours, minutes, seeds};
 
@@ -102,7 +104,7 @@ fn misfortune(chance: &mut impl rand::Rng) -> sierra_sync::simulator::PlannedFau
     }
 }
 
-/// QTA-1: a server that says how much is left is never asked for more, load, token calls and all.
+/// QTA-1, BR-108: a server that says how much is left is never asked for more, load, token calls and all.
 #[tokio::test(start_paused = true)]
 async fn a_quota_that_is_told_is_never_overrun() {
     for dialect in [Dialect::XRateLimit, Dialect::RateLimitItem] {
@@ -183,6 +185,48 @@ async fn poison_and_garble_end_in_the_quarantine() {
     assert_eq!(sim.store.quarantine_count(Stream::Bibs).expect("up"), 0);
 }
 
+/// B10: the very first record spoils whatever it is in, and with it the smallest question of all. That is one record,
+/// and neither the endpoint nor the service.
+#[tokio::test(start_paused = true)]
+async fn a_first_load_survives_a_first_record_that_nobody_can_read() {
+    for (even_ids, deletes) in [(true, false), (true, true), (false, false)] {
+        let life = if deletes { Life::town() } else { Life::default() };
+        let mut sim = Sim::seeded(8).library(400).life(life).start().await;
+        if deletes {
+            tokio::time::sleep(hours(6)).await;
+        }
+        let (first, bibs) = sim.library.simulator.world(|world| {
+            let ids = world.ids(Kind::Bibs);
+            (ids[0], ids.len() as u64)
+        });
+        sim.library.simulator.plan(Fault::Poison { kind: Kind::Bibs, id: first, code: 103, even_ids });
+        let summary = sim.sync().await;
+        let told = &summary.streams["bibs"];
+        assert_eq!((summary.exit, told.state), (3, StreamOutcome::CaughtUp), "even ids {even_ids}: {told:#?}");
+        assert_eq!(told.quarantined, 1, "{told:#?}");
+        assert!(deletes || told.changed == bibs - 1, "{bibs} bibs: {told:#?}");
+        assert!(told.calls < 100, "{} calls", told.calls);
+    }
+}
+
+/// The same where the endpoint was suspended meanwhile: its health check meets the record too.
+#[tokio::test(start_paused = true)]
+async fn a_suspended_endpoint_comes_back_though_its_first_record_cannot_be_read() {
+    let outage = When::Span { after: SignedDuration::ZERO, lasts: SignedDuration::from_mins(10) };
+    let mut sim = Sim::seeded(8)
+        .library(100)
+        .life(Life::default())
+        .fault(Fault::Html { status: 503 }.when(outage).at(Endpoint::Bibs))
+        .start()
+        .await;
+    let ids = sim.library.simulator.world(|world| world.ids(Kind::Bibs));
+    sim.library.simulator.plan(Fault::Poison { kind: Kind::Bibs, id: ids[0], code: 103, even_ids: true });
+    sim.run_for(minutes(60)).await;
+    let remembered = sim.store.remembered_after(Stream::Bibs, None, 1000).expect("up").len();
+    let held = sim.store.quarantine_count(Stream::Bibs).expect("up");
+    assert_eq!((held, remembered), (1, ids.len() - 1));
+}
+
 /// BR-097, A7: tokens that live five minutes do not disturb anything.
 #[tokio::test(start_paused = true)]
 async fn short_lived_tokens_do_not_disturb() {
@@ -210,5 +254,38 @@ async fn a_refused_key_is_exit_77() {
     tokio::time::sleep(hours(2)).await;
     assert_eq!(sim.sync().await.exit, 77);
     sim.crash_and_restart().await;
+    sim.assert_converged().await;
+}
+
+/// BR-004: fifty windows wait, at a server that many calls at once only slow down: all are had, none is lost, and the
+/// calls under way are never more than may be.
+#[tokio::test(start_paused = true)]
+async fn fifty_owed_windows_are_had_from_a_server_that_crowds_slow_down() {
+    let mut sim = Sim::seeded(1).library(200).page_size(20).life(Life::default()).start().await;
+    sim.sync_well().await;
+    let loaded = sim.now();
+    sim.library.simulator.world(|world| world.live(Life { night: None, ..Life::town().times(5.0) }));
+    tokio::time::sleep(hours(3)).await;
+    sim.library.simulator.with(|simulator| simulator.latency.crowding_ms = 70_000);
+    // The beginning of each is read, so that they do not become one.
+    sim.watch.tolerate_holes();
+    for stream in Stream::ALL {
+        let mut rows = Vec::new();
+        for n in 0..50_i64 {
+            let start = loaded + SignedDuration::from_mins(n * 3);
+            let window = Window::new(whole_second(start), whole_second(start + SignedDuration::from_mins(3)));
+            let span = Span::Time(window.expect("three minutes"));
+            let opened = LedgerRow::opened(sim.store.next_row_id().expect("up"), stream, Pass::Update, span, loaded);
+            let position = Some(RecordNumber::new(1));
+            rows.push(LedgerRow { state: RowState::Failed, attempts: 1, position, ..opened });
+        }
+        sim.store.commit(Slice { rows, ..Slice::default() }).expect("up");
+    }
+    let summary = sim.sync_well().await;
+    for stream in Stream::ALL {
+        assert!(summary.streams[stream.name()].windows >= 50, "{summary:#?}");
+        let rows = sim.store.ledger(stream).expect("up");
+        assert!(rows.iter().all(|row| row.state == RowState::Done), "{stream}");
+    }
     sim.assert_converged().await;
 }

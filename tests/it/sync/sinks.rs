@@ -201,8 +201,9 @@ async fn a_sink_that_fills_the_outbox_is_detached() {
     engine.resume_sink("second").expect("it exists");
     rig.library.with(|shelf| shelf.edit(BIBS, 1001));
     tokio::time::sleep(minutes(2)).await;
-    let later = rig.sync_well().await;
-    assert_eq!((later.sinks["second"].state, later.sinks["second"].delivered), (SinkState::NeedsReload, 0));
+    let later = rig.sync().await;
+    let second = &later.sinks["second"];
+    assert_eq!((later.exit, second.state, second.delivered), (3, SinkState::NeedsReload, 0));
 }
 
 /// §9: a sink that chose `hold` makes capture wait instead, and loses nothing.

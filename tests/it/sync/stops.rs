@@ -6,6 +6,7 @@ use std::time::Duration;
 use jiff::SignedDuration;
 use sierra_sync::record::Stream;
 use sierra_sync::simulator::{Endpoint, Fault, Kind, Life};
+use sierra_sync::sync::engine::StatusInputs;
 use sierra_sync::sync::observer::Event;
 use sierra_sync::sync::ports::SourceErrorKind;
 use sierra_sync::sync::report::status::{SinkState, StreamState};
@@ -99,6 +100,12 @@ async fn a_shutdown_in_a_load_delivers_what_was_captured() {
         assert_eq!((summary.exit, bibs.error.as_ref().map(|error| error.kind.as_str())), (3, Some("interrupted")));
         for (name, sink) in &summary.sinks {
             assert_eq!((sink.delivered, sink.pending), (bibs.changed, 0), "{name} after {milliseconds} ms");
+        }
+        // A service goes on by itself, and asks nobody to.
+        for (started, kind) in [(None, Some("interrupted")), (Some(rig.now()), None)] {
+            let inputs = StatusInputs { started, ..crate::support::NoVitals.inputs() };
+            let status = rig.engine().await.expect("up").status(&inputs).await.expect("up");
+            assert_eq!(status.streams["bibs"].last_error.as_ref().map(|error| error.kind.as_str()), kind);
         }
         rig.restart().await;
         rig.sync_well().await;

@@ -55,6 +55,21 @@ impl Bench {
         Running::start(self.directory.path(), &self.variables, arguments)
     }
 
+    /// Starts the binary under what `shell` sets up first, such as limits.
+    pub(crate) fn start_under<S: AsRef<OsStr>>(&self, shell: &str, arguments: &[S]) -> Running {
+        Running::start_under(shell, self.directory.path(), &self.variables, arguments)
+    }
+
+    /// Starts the binary under a tracer, which is given the command that it is to run and ends as that ends.
+    pub(crate) fn start_traced<S: AsRef<OsStr>>(&self, tracer: &str, arguments: &[S]) -> Running {
+        Running::start_traced(tracer, self.directory.path(), &self.variables, arguments)
+    }
+
+    /// An empty directory with the same environment.
+    pub(crate) fn another(&self) -> Self {
+        Self { variables: self.variables.clone(), ..Self::new() }
+    }
+
     /// Runs the binary to its end.
     pub(crate) fn run<S: AsRef<OsStr>>(&self, arguments: &[S]) -> Run {
         self.start(arguments).ended()

@@ -38,10 +38,43 @@ impl Running {
         variables: &BTreeMap<String, String>,
         arguments: &[S],
     ) -> Self {
+        Self::of(Command::new(env!("CARGO_BIN_EXE_sierra-sync")).args(arguments), directory, variables)
+    }
+
+    pub(super) fn start_under<S: AsRef<OsStr>>(
+        shell: &str,
+        directory: &Path,
+        variables: &BTreeMap<String, String>,
+        arguments: &[S],
+    ) -> Self {
+        Self::start_by(&format!("{shell} exec"), directory, variables, arguments)
+    }
+
+    pub(super) fn start_traced<S: AsRef<OsStr>>(
+        tracer: &str,
+        directory: &Path,
+        variables: &BTreeMap<String, String>,
+        arguments: &[S],
+    ) -> Self {
+        Self::start_by(&format!("exec {tracer}"), directory, variables, arguments)
+    }
+
+    fn start_by<S: AsRef<OsStr>>(
+        starter: &str,
+        directory: &Path,
+        variables: &BTreeMap<String, String>,
+        arguments: &[S],
+    ) -> Self {
+        let script = format!("{starter} \"$0\" \"$@\"");
+        let mut command = Command::new("/bin/bash");
+        command.args(["-c", &script, env!("CARGO_BIN_EXE_sierra-sync")]).args(arguments);
+        Self::of(&mut command, directory, variables)
+    }
+
+    fn of(command: &mut Command, directory: &Path, variables: &BTreeMap<String, String>) -> Self {
         let outputs = tempfile::tempdir().expect("a directory");
         let output = |name| File::create(outputs.path().join(name)).expect("a file");
-        let child = Command::new(env!("CARGO_BIN_EXE_sierra-sync"))
-            .args(arguments)
+        let child = command
             .current_dir(directory)
             .env_clear()
             .envs(variables)
@@ -58,6 +91,11 @@ impl Running {
         self.said("stderr")
     }
 
+    /// What it said on stdout so far.
+    pub(crate) fn stdout(&self) -> String {
+        self.said("stdout")
+    }
+
     /// Sends it a signal by name: `TERM`, `HUP`, `KILL`.
     #[track_caller]
     pub(crate) fn signal(&self, name: &str) {
@@ -70,10 +108,23 @@ impl Running {
         self.child.id()
     }
 
+    /// Its resident memory in KiB.
+    pub(crate) fn resident_kib(&self) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.id())).expect("it runs");
+        let line = status.lines().find(|line| line.starts_with("VmRSS")).expect("a line");
+        line.split_whitespace().nth(1).and_then(|number| number.parse().ok()).expect("a number")
+    }
+
     /// Waits for its end.
     pub(crate) fn ended(mut self) -> Run {
         let status = patiently("the end of the process", || self.child.try_wait().expect("it is our child"));
         self.run(status)
+    }
+
+    /// Kills it; `false` when it had ended by itself.
+    pub(crate) fn killed(mut self) -> bool {
+        self.child.kill().expect("it is our child");
+        self.child.wait().expect("it is our child").signal() == Some(9)
     }
 
     fn run(&self, status: ExitStatus) -> Run {
@@ -151,14 +202,13 @@ pub(crate) fn assert_valid<'a>(schema: SchemaName, documents: impl IntoIterator<
 #[track_caller]
 pub(crate) fn patiently<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
-    runtime.block_on(async {
-        let deadline = Instant::now() + PATIENCE;
-        loop {
-            if let Some(seen) = look() {
-                return seen;
-            }
-            assert!(Instant::now() < deadline, "waited in vain for {what}");
-            sleep(Duration::from_millis(2)).await;
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        // Not on the runtime: what is looked at may be another run of the binary.
+        if let Some(seen) = look() {
+            return seen;
         }
-    })
+        assert!(Instant::now() < deadline, "waited in vain for {what}");
+        runtime.block_on(async { sleep(Duration::from_millis(2)).await });
+    }
 }

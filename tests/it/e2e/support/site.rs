@@ -97,7 +97,12 @@ impl Site {
     /// Asserts that a consumer of either output ends with what the library holds.
     #[track_caller]
     pub(crate) fn assert_converged(&self) {
-        let outputs = self.outputs();
+        self.assert_holds_all(&self.outputs());
+    }
+
+    /// The same of outputs that lie elsewhere.
+    #[track_caller]
+    pub(crate) fn assert_holds_all(&self, outputs: &Outputs) {
         self.library.with(|simulator| outputs.assert_hold(&simulator.world));
     }
 }

@@ -6,3 +6,4 @@ mod outbox;
 mod quarantine;
 mod remembered;
 mod sinks;
+mod writers;
