@@ -13,6 +13,10 @@ use sierra_sync::marc::{
 use sierra_sync::record::{RecordNumber, Subfield, VarField};
 use sierra_sync::seed::RootSeed;
 
+/// The one that the program has.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 const COUNT: u64 = 2000;
 const SEED: u64 = 7;
 
@@ -113,17 +117,17 @@ fn var_fields(record: &Record) -> Vec<VarField> {
 
     let field = |field: Field<'_>| match field {
         Field::Control { tag, value } => {
-            VarField { marc_tag: Some(tag.to_string()), content: Some(value.to_owned()), ..VarField::default() }
+            VarField { marc_tag: Some(tag.to_string().into()), content: Some(value.to_owned()), ..VarField::default() }
         }
         Field::Data { tag, indicators: [first, second], subfields } => VarField {
-            field_tag: "n".to_owned(),
-            marc_tag: Some(tag.to_string()),
-            ind1: Some(first.to_string()),
-            ind2: Some(second.to_string()),
+            field_tag: "n".into(),
+            marc_tag: Some(tag.to_string().into()),
+            ind1: Some(first.to_string().into()),
+            ind2: Some(second.to_string().into()),
             content: None,
             subfields: subfields
                 .iter()
-                .map(|subfield| Subfield { tag: subfield.code.to_string(), content: subfield.value.to_owned() })
+                .map(|subfield| Subfield { tag: subfield.code.to_string().into(), content: subfield.value.to_owned() })
                 .collect(),
         },
     };

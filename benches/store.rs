@@ -1,7 +1,8 @@
 //! What durability costs: the store beside the bare minimum that any durable queue pays, in the same run.
 //!
-//! `cargo bench --bench store` gives the ratios. With `STORE_SCALE=queue,states,ledger` (any of these) it first fills
-//! larger stores and prints sizes, memory and times to open, which say nothing in ratios.
+//! `cargo bench --bench store` gives the ratios. With `STORE_SCALE=queue,million,cycles,states,ledger,large` (any of these) it
+//! first fills larger stores and prints sizes, memory, write amplification and times to open, which say nothing in ratios.
+//! `million` needs 3 GB of disk.
 #![expect(clippy::print_stdout, reason = "a bench reports on standard output")]
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a bench that fails should say where and stop")]
 
@@ -33,8 +34,14 @@ use tokio::time::Instant;
 const BATCH: u64 = 200;
 
 fn main() {
-    let scales: [(&str, fn()); 3] =
-        [("queue", long_queue), ("states", many_remembered_states), ("ledger", long_ledger)];
+    let scales: [(&str, fn()); 6] = [
+        ("queue", || long_queue(100_000)),
+        ("million", || long_queue(1_000_000)),
+        ("cycles", cycles),
+        ("states", many_remembered_states),
+        ("ledger", long_ledger),
+        ("large", large_records),
+    ];
     let wanted = std::env::var("STORE_SCALE").unwrap_or_default();
     for (name, scale) in scales {
         if wanted.contains(name) {
@@ -58,12 +65,7 @@ fn enqueue_and_drain(criterion: &mut Criterion) {
         bencher.iter_batched(
             || changes(&mut next),
             |changes| {
-                let mut page = Vec::new();
-                for change in &changes {
-                    let Payload::Bib { record, marcxml, .. } = &change.payload else { continue };
-                    page.extend_from_slice(record.get().as_bytes());
-                    page.extend_from_slice(marcxml.as_bytes());
-                }
+                let page: Vec<u8> = changes.iter().flat_map(plain_bytes).collect();
                 file.write_all(&page).unwrap();
                 file.sync_data().unwrap();
             },
@@ -90,20 +92,47 @@ fn enqueue_and_drain(criterion: &mut Criterion) {
 }
 
 /// What waits for a sink that is away, and what is left of it once it is back.
-fn long_queue() {
-    let queued = 100_000;
+fn long_queue(queued: u64) {
     let (directory, store) = open_fresh();
-    let (mut next, phase) = (0, Phase::begin());
+    let (mut next, mut plain, phase, written) = (0, 0, Phase::begin(), Written::begin());
     while next < queued {
-        store.commit(slice(&mut next)).unwrap();
+        let slice = slice(&mut next);
+        plain += slice.changes.iter().map(|change| plain_bytes(change).len()).sum::<usize>();
+        store.commit(slice).unwrap();
     }
     phase.end(&format!("{queued} bibs made and queued"));
+    written.end(plain);
     report(directory.path(), &store, queued);
     let (store, directory) = reopen(store, directory);
     let phase = Phase::begin();
     while drain(&store) > 0 {}
     phase.end("drained");
     report(directory.path(), &store, queued);
+    drop(reopen(store, directory));
+}
+
+/// Edits of a catalogue of 50,000 bibs, a million in all, through a queue that holds a thousand of them at a time: what
+/// years of ordinary work leave on the disk.
+fn cycles() {
+    let cycled = 1_000_000;
+    let (directory, store) = open_fresh();
+    let (mut next, mut plain, phase, written) = (0, 0, Phase::begin(), Written::begin());
+    while next < cycled {
+        for _ in 0..5 {
+            let first = next;
+            let mut slice = slice(&mut next);
+            slice.remembered = (first..next).map(|id| (key(id % 50_000), state(id))).collect();
+            plain += slice.changes.iter().map(|change| plain_bytes(change).len()).sum::<usize>();
+            store.commit(slice).unwrap();
+        }
+        while drain(&store) > 0 {}
+        if next.is_multiple_of(200_000) {
+            println!("  {next} cycles: {} MB on disk", store.size_on_disk().unwrap() / 1_000_000);
+        }
+    }
+    phase.end(&format!("{cycled} bibs made, queued and drained"));
+    written.end(plain);
+    report(directory.path(), &store, cycled);
     drop(reopen(store, directory));
 }
 
@@ -139,6 +168,25 @@ fn long_ledger() {
     report(directory.path(), &store, rows);
 }
 
+/// Pages of 2,000 bibs of 60 kB, in slices as the engine commits them: how long one keeps the others waiting.
+fn large_records() {
+    let (pages, in_a_page, in_a_slice) = (5, 2_000, (2 << 20) / 60_000);
+    let (directory, store) = open_fresh();
+    let (mut longest, phase, written, mut plain) = (Duration::ZERO, Phase::begin(), Written::begin(), 0);
+    for start in (0..pages * in_a_page).step_by(in_a_slice) {
+        let ids = start..(start + in_a_slice as u64).min(pages * in_a_page);
+        let changes: Vec<Change> = ids.clone().map(|id| bib_of(id, 60_000)).collect();
+        plain += changes.iter().map(|change| plain_bytes(change).len()).sum::<usize>();
+        let remembered = ids.map(|id| (key(id), state(id))).collect();
+        let began = Instant::now();
+        store.commit(Slice { changes, remembered, rows: vec![row(1)], ..Slice::default() }).unwrap();
+        longest = longest.max(began.elapsed());
+    }
+    phase.end(&format!("{} large bibs made and queued, {longest:.2?} the longest commit", pages * in_a_page));
+    written.end(plain);
+    report(directory.path(), &store, pages * in_a_page);
+}
+
 fn reopen(store: SledStore, directory: TempDir) -> (SledStore, TempDir) {
     drop(store);
     let phase = Phase::begin();
@@ -162,6 +210,39 @@ impl Phase {
         let cpu = Duration::from_millis(10 * (cpu_ticks() - self.1)).as_secs_f64();
         println!("{what}: {seconds:.2} s, {cpu:.2} s of processor time");
     }
+}
+
+/// What this process has had written to the disk.
+struct Written(u64);
+
+impl Written {
+    fn begin() -> Self {
+        Self(written_bytes())
+    }
+
+    /// Beside `plain` bytes, which an append would have written.
+    fn end(self, plain: usize) {
+        let written = written_bytes() - self.0;
+        let ratio = written as f64 / plain as f64;
+        println!(
+            "  {} MB written for {} MB of plain bytes: {ratio:.2} of an append",
+            written / 1_000_000,
+            plain / 1_000_000
+        );
+    }
+}
+
+/// `write_bytes` of `/proc/self/io`: bytes sent to the block layer (proc(5)).
+fn written_bytes() -> u64 {
+    let io = std::fs::read_to_string("/proc/self/io").unwrap();
+    let line = io.lines().find_map(|line| line.strip_prefix("write_bytes: "));
+    line.unwrap().parse().unwrap()
+}
+
+/// What a queue of plain bytes would append of a change.
+fn plain_bytes(change: &Change) -> Vec<u8> {
+    let Payload::Bib { record, marcxml, .. } = &change.payload else { return Vec::new() };
+    [record.get().as_bytes(), marcxml.as_bytes()].concat()
 }
 
 /// User and system time of this process in hundredths of a second (proc(5): fields 14 and 15 of `stat`).
@@ -233,6 +314,10 @@ fn changes(next: &mut u64) -> Vec<Change> {
 
 /// A bib of about 7.8 KB of MARCXML and 1 KB of Sierra's fields, with text that compresses as a catalogue does.
 fn bib(id: u64) -> Change {
+    bib_of(id, 7_700)
+}
+
+fn bib_of(id: u64, bytes: usize) -> Change {
     let words = ["weather", "Wien", "history", "essays", "Schiffahrt", "étude", "river", "1998", "press", "music"];
     let mut state = id.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut word = || {
@@ -242,7 +327,7 @@ fn bib(id: u64) -> Change {
         format!("{} {:x} ", words[usize::try_from(state % 10).unwrap()], state % 65_536)
     };
     let mut marcxml = String::from("<record xmlns=\"http://www.loc.gov/MARC21/slim\"><leader>00000nam</leader>");
-    while marcxml.len() < 7_700 {
+    while marcxml.len() < bytes {
         let text: String = (0..4).map(|_| word()).collect();
         marcxml.push_str("<datafield tag=\"650\" ind1=\" \" ind2=\"0\"><subfield code=\"a\">");
         marcxml.push_str(&text);
