@@ -85,12 +85,19 @@ pub async fn demo(plan: &DemoPlan, say: Arc<dyn Fn(&str) + Send + Sync>) -> anyh
     let config = configure(&ground, &simulator, &server)?;
     let usual = Wishes::usual();
     let teller = Arc::new(Teller::new(Arc::clone(&say), Arc::clone(&usual.chronicle)));
-    let wishes = Wishes { observer: teller.clone(), breaker_observer: teller, seed: RootSeed::new(plan.seed), ..usual };
+    let wishes =
+        Wishes { observer: teller.clone(), breaker_observer: teller.clone(), seed: RootSeed::new(plan.seed), ..usual };
     let assembly = Arc::new(Assembly::open(&config, wishes).await?);
     let desk = OpenDesk::open(&config, &assembly, true);
     let shutdown = CancellationToken::new();
     let dashboard = serve_dashboard(&config, &assembly, &shutdown, &*say).await?;
-    let play = Play { assembly: &assembly, simulator: &simulator, say: &*say, ends: started + plan.lasts };
+    let play = Play {
+        assembly: &assembly,
+        simulator: &simulator,
+        say: &*say,
+        breaker_opened: &teller.breaker_opened,
+        ends: started + plan.lasts,
+    };
     let played = play.run(script).await?;
     if let Some((name, error)) = assembly.engine.close().await.into_iter().next() {
         anyhow::bail!("failed to close sink {name}: {error}");

@@ -1,5 +1,6 @@
 //! Playing the scenario: loading, following, pausing a sink through the outage, draining.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -44,6 +45,8 @@ pub(super) struct Play<'a> {
     pub(super) assembly: &'a Assembly,
     pub(super) simulator: &'a SharedSimulator,
     pub(super) say: &'a (dyn Fn(&str) + Send + Sync),
+    /// Set by what hears of the breaker: an opening may be shorter than the time between two looks.
+    pub(super) breaker_opened: &'a AtomicBool,
     pub(super) ends: Instant,
 }
 
@@ -98,7 +101,11 @@ impl Play<'_> {
         while Instant::now() + ENDING < self.ends {
             ticks.tick().await;
             let status = self.assembly.status(true).await?;
-            played.breaker_opened |= status.breaker.state == BreakerState::Open;
+            if self.breaker_opened.load(Ordering::Acquire) && !played.breaker_opened {
+                played.breaker_opened = true;
+                // Sierra was down for long enough to show it.
+                self.simulator.with(|simulator| simulator.cancel_all_faults());
+            }
             if is_paused {
                 let waiting = status.sinks.get(PAUSED_SINK).map_or(0, |sink| sink.pending);
                 if status.breaker.state == BreakerState::Open && waiting > told {

@@ -1,10 +1,11 @@
 //! The demo's voice: what the engine and the breaker do, as sentences for a person who watches.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::record::Stream;
-use crate::resilience::breaker::{BreakerEvent, BreakerObserver};
+use crate::resilience::breaker::{BreakerEvent, BreakerObserver, Scope};
 use crate::sync::Pass;
 use crate::sync::observer::{Event, Observer};
 
@@ -18,12 +19,14 @@ pub(super) struct Teller {
     say: Say,
     chronicle: Arc<Chronicle>,
     loaded: Mutex<BTreeMap<Stream, u64>>,
+    /// Whether the breaker of the key has ever opened.
+    pub(super) breaker_opened: AtomicBool,
 }
 
 impl Teller {
     /// Tells through `say`, and `chronicle` of everything.
     pub(super) fn new(say: Say, chronicle: Arc<Chronicle>) -> Self {
-        Self { say, chronicle, loaded: Mutex::default() }
+        Self { say, chronicle, loaded: Mutex::default(), breaker_opened: AtomicBool::new(false) }
     }
 }
 
@@ -50,6 +53,9 @@ impl Observer for Teller {
 impl BreakerObserver for Teller {
     fn on_breaker_event(&self, event: &BreakerEvent) {
         self.chronicle.on_breaker_event(event);
+        if matches!(event, BreakerEvent::Opened { scope: Scope::Key, .. }) {
+            self.breaker_opened.store(true, Ordering::Release);
+        }
         match event {
             BreakerEvent::Opened { reason, .. } => (self.say)(&format!("  the breaker opens: {reason}")),
             BreakerEvent::Closed { .. } => (self.say)("  a health check passes: the breaker closes"),
