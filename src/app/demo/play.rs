@@ -103,7 +103,7 @@ impl Play<'_> {
             let status = self.assembly.status(true).await?;
             if self.breaker_opened.load(Ordering::Acquire) && !played.breaker_opened {
                 played.breaker_opened = true;
-                // Sierra was down for long enough to show it.
+                // Sierra was down for long enough to show it, if that was the reason.
                 self.simulator.with(|simulator| simulator.cancel_all_faults());
             }
             if is_paused {
@@ -132,6 +132,11 @@ impl Play<'_> {
                 Progress::Done { say, step, of } => {
                     (self.say)(&format!("[{step}/{of}] {say}"));
                     played.steps = step;
+                    if steps.outage == Some(step) && !played.breaker_opened {
+                        // Not every call that fails counts: those that take a page apart do not, and an answer that
+                        // was on its way starts the count anew. No fixed number of calls is sure to open the breaker.
+                        self.simulator.with(|simulator| simulator.plan(Fault::Html { status: 503 }));
+                    }
                     if is_paused && steps.outage.is_some_and(|outage| step > outage) {
                         engine.resume(&paused_sink()).await?;
                         is_paused = false;
