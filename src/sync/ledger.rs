@@ -40,6 +40,9 @@ pub struct LedgerRow {
     pub touched: Timestamp,
     /// Not before this time is it tried again (quota waits and back-off of failed windows).
     pub resume_at: Option<Timestamp>,
+    /// It is done, and all that Sierra ever said to it was "nothing". That may have been a lie (BR-054), so the next
+    /// pass reads its span once more, until something comes.
+    pub found_nothing: bool,
 }
 
 /// The kinds of pass that keep rows in the ledger.
@@ -155,6 +158,7 @@ impl LedgerRow {
             opened: at,
             touched: at,
             resume_at: None,
+            found_nothing: false,
         }
     }
 

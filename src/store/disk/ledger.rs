@@ -61,10 +61,22 @@ fn decode(keyring: &Keyring, stream: Stream, key: &[u8], bytes: &[u8]) -> Result
 }
 
 fn encode_plain(row: &LedgerRow) -> Vec<u8> {
-    let LedgerRow { id: _, stream: _, pass, span, state, position, attempts, last_error, opened, touched, resume_at } =
-        row;
+    let LedgerRow {
+        id: _,
+        stream: _,
+        pass,
+        span,
+        state,
+        position,
+        attempts,
+        last_error,
+        opened,
+        touched,
+        resume_at,
+        found_nothing,
+    } = row;
     let mut writer = Writer::new();
-    writer.byte(pass_code(*pass)).byte(state_code(*state));
+    writer.byte(pass_code(*pass)).byte(if *found_nothing { FOUND_NOTHING } else { state_code(*state) });
     match *span {
         Span::Time(window) => writer.byte(0).timestamp(window.start()).timestamp(window.end()),
         Span::Days { from, to } => writer.byte(1).date(from).date(to),
@@ -93,7 +105,10 @@ fn decode_plain(stream: Stream, key: &[u8], bytes: &[u8]) -> Result<LedgerRow, D
         id,
         stream,
         pass: PASSES.into_iter().find(|known| pass_code(*known) == pass).ok_or(Damaged)?,
-        state: STATES.into_iter().find(|known| state_code(*known) == state).ok_or(Damaged)?,
+        state: match state {
+            FOUND_NOTHING => RowState::Done,
+            _ => STATES.into_iter().find(|known| state_code(*known) == state).ok_or(Damaged)?,
+        },
         span: span(&mut reader)?,
         position: reader.option(Reader::number)?,
         attempts: reader.narrow()?,
@@ -101,6 +116,7 @@ fn decode_plain(stream: Stream, key: &[u8], bytes: &[u8]) -> Result<LedgerRow, D
         opened: reader.timestamp()?,
         touched: reader.timestamp()?,
         resume_at: reader.option(Reader::timestamp)?,
+        found_nothing: state == FOUND_NOTHING,
     };
     reader.end()?;
     Ok(row)
@@ -125,6 +141,8 @@ const PASSES: [Pass; 8] = [
     Pass::Rebuild,
     Pass::RebuildDeletes,
 ];
+/// The state of a row that is done and brought nothing. Rows of earlier versions never have it: they are believed.
+const FOUND_NOTHING: u8 = 5;
 const STATES: [RowState; 4] = [RowState::Pending, RowState::Partial, RowState::Failed, RowState::Done];
 
 fn pass_code(pass: Pass) -> u8 {
@@ -146,5 +164,23 @@ fn state_code(state: RowState) -> u8 {
         RowState::Partial => 2,
         RowState::Failed => 3,
         RowState::Done => 4,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_brought_nothing_stays_known_as_such() {
+        let span = Span::Days { from: jiff::civil::date(2026, 1, 4), to: jiff::civil::date(2026, 1, 6) };
+        let opened = LedgerRow::opened(7, Stream::Bibs, Pass::Deletes, span, jiff::Timestamp::UNIX_EPOCH);
+        for state in STATES {
+            for found_nothing in [false, state == RowState::Done] {
+                let row = LedgerRow { state, found_nothing, ..opened.clone() };
+                let read = decode_plain(Stream::Bibs, &key(Stream::Bibs, 7), &encode_plain(&row)).unwrap();
+                assert_eq!(read, row);
+            }
+        }
     }
 }

@@ -14,13 +14,14 @@ impl Lane {
     /// Closes a row whose walk came to its end: from now on its span is covered (WIN-1).
     pub(in crate::sync) async fn close_row(&self, row: LedgerRow) -> Result<(), StoreError> {
         let (stream, pass, span) = (row.stream, row.pass, row.span_text());
-        let found_nothing = pass == Pass::Load && row.position.is_none();
+        let found_nothing = row.position.is_none();
         let closed = LedgerRow {
             state: RowState::Done,
             position: None,
             last_error: None,
             resume_at: None,
             touched: self.clock.now(),
+            found_nothing,
             ..row
         };
         let watermark = self
@@ -31,7 +32,7 @@ impl Lane {
             })
             .await?;
         self.observer.observe(&Event::RowDone { stream, pass, span });
-        if found_nothing {
+        if pass == Pass::Load && found_nothing {
             self.observer.observe(&Event::NothingToLoad { stream });
         }
         if pass == Pass::RebuildDeletes {

@@ -1,6 +1,7 @@
 //! Keeping the ledger short without losing what it says: neighbours merge.
 //!
-//! Closed windows that touch become one. Adjoining failed ones become one too as long as none of their data was
+//! Closed windows that touch become one, but for those that brought nothing: they stay by themselves until a window that
+//! reaches as far back brings something. Adjoining failed ones become one too as long as none of their data was
 //! captured: during a long outage of an endpoint one failed window grows, instead of hundreds that each fail alone.
 //! A window is only ever merged with its neighbour in the order of their ends, so an owed window between two closed
 //! ones keeps them apart and the watermark before it.
@@ -47,7 +48,9 @@ fn merge(earlier: &LedgerRow, later: &LedgerRow, again: &BTreeSet<u64>) -> Optio
     }
     let unmoved = earlier.position.is_none() && later.position.is_none();
     match (earlier.state, later.state) {
-        (RowState::Done, RowState::Done) => {}
+        (RowState::Done, RowState::Done) if earlier.found_nothing == later.found_nothing => {}
+        // All of it was read once more, and this time something came.
+        (RowState::Done, RowState::Done) if earlier.found_nothing && second.start() <= first.start() => {}
         // What is only read again holds no watermark back, and must not begin to as part of something that does.
         (RowState::Failed, RowState::Failed)
             if unmoved && !again.contains(&earlier.id) && !again.contains(&later.id) => {}
@@ -71,6 +74,7 @@ fn merge(earlier: &LedgerRow, later: &LedgerRow, again: &BTreeSet<u64>) -> Optio
         opened: earlier.opened.min(later.opened),
         touched: earlier.touched.max(later.touched),
         resume_at,
+        found_nothing: earlier.found_nothing && later.found_nothing,
     })
 }
 
@@ -103,6 +107,24 @@ mod tests {
         assert_eq!(after.len(), 2);
         let merged = after[1].window().expect("a window");
         assert_eq!((merged.length().as_secs() / 60, after[1].id), (30, 2));
+    }
+
+    /// BR-054: what brought nothing is told apart until all of it was read once more and something came.
+    #[test]
+    fn windows_that_brought_nothing_stay_by_themselves_until_they_are_read_once_more() {
+        let empty = |id, from, to| LedgerRow { found_nothing: true, ..row(id, from, to, Done) };
+        let spans = |rows: &[LedgerRow]| -> Vec<(i64, bool)> {
+            apply(rows)[1..]
+                .iter()
+                .map(|row| (row.window().unwrap().length().as_secs() / 60, row.found_nothing))
+                .collect()
+        };
+        let (before, nothing) = (row(2, -10, 5, Done), empty(3, -5, 10));
+        assert_eq!(spans(&[load(Done), before.clone(), nothing.clone()]), [(15, false), (15, true)]);
+        assert_eq!(spans(&[load(Done), before.clone(), nothing.clone(), empty(4, -5, 20)]), [(15, false), (25, true)]);
+        assert_eq!(spans(&[load(Done), before.clone(), nothing.clone(), row(4, -5, 20, Done)]), [(30, false)]);
+        // Something came, and not from all of it.
+        assert_eq!(spans(&[load(Done), before, nothing, row(4, 0, 20, Done)]), [(15, false), (15, true), (20, false)]);
     }
 
     #[test]

@@ -10,10 +10,11 @@ use jiff::{Span as Days, Timestamp};
 use super::{LedgerRow, Pass, RowState, Span};
 
 /// The closed range of days for a delete pass that starts at `now` by Sierra's clock: from the day on which the last
-/// *complete* pass started (the load's pin before the first) to today, `overlap` days more on both sides.
+/// *complete* pass started that brought anything (the load's pin before the first) to today, `overlap` days more on both
+/// sides. A pass that brought nothing is not believed (BR-054), and reading its days once more costs no call.
 #[must_use]
 pub fn days_to_read(rows: &[LedgerRow], pinned: Timestamp, now: Timestamp, overlap: u8, zone: &TimeZone) -> Span {
-    let since = last_complete(rows).map_or(pinned, |row| row.opened);
+    let since = last_believed(rows).map_or(pinned, |row| row.opened);
     let (first, last) = (local_day(since.min(now), zone), local_day(now, zone));
     let reach = Days::new().days(i64::from(overlap));
     Span::Days { from: first.saturating_sub(reach), to: last.saturating_add(reach) }
@@ -49,8 +50,8 @@ pub fn deleted_through(rows: &[LedgerRow]) -> Option<Timestamp> {
 /// Rows of complete delete passes that a later complete one has made superfluous.
 #[must_use]
 pub fn superseded(rows: &[LedgerRow]) -> Vec<u64> {
-    let last = last_complete(rows).map(|row| row.id);
-    complete(rows).map(|row| row.id).filter(|id| Some(*id) != last).collect()
+    let needed = [last_complete(rows), last_believed(rows)].map(|row| row.map(|row| row.id));
+    complete(rows).map(|row| row.id).filter(|id| !needed.contains(&Some(*id))).collect()
 }
 
 /// The end of a local day, whole seconds: what is shown as the `updated` of a tombstone.
@@ -62,6 +63,11 @@ pub fn end_of_day(day: Date, zone: &TimeZone) -> Option<Timestamp> {
 
 fn complete(rows: &[LedgerRow]) -> impl Iterator<Item = &LedgerRow> {
     rows.iter().filter(|row| row.pass == Pass::Deletes && row.state == RowState::Done)
+}
+
+/// The last one to which Sierra did not only say "nothing".
+fn last_believed(rows: &[LedgerRow]) -> Option<&LedgerRow> {
+    complete(rows).filter(|row| !row.found_nothing).max_by_key(|row| (row.opened, row.id))
 }
 
 fn last_complete(rows: &[LedgerRow]) -> Option<&LedgerRow> {
@@ -111,6 +117,22 @@ mod tests {
         assert_eq!(days, Span::Days { from: date(2026, 1, 4), to: date(2026, 1, 9) });
         assert_eq!((deleted_through(&rows), superseded(&rows)), (Some(at("2026-01-05T10:00:00Z")), vec![1]));
         assert_eq!((deleted_through(&[]), superseded(&[])), (None, Vec::new()));
+    }
+
+    /// BR-054: a pass that brought nothing may have been told a lie.
+    #[test]
+    fn a_pass_goes_on_from_the_last_one_that_brought_something() {
+        let empty = |id, opened| LedgerRow { found_nothing: true, ..row(id, opened, RowState::Done) };
+        let rows = [
+            row(1, "2026-01-03T10:00:00Z", RowState::Done),
+            empty(2, "2026-01-10T10:00:00Z"),
+            empty(3, "2026-01-17T10:00:00Z"),
+        ];
+        let pin = at("2026-01-01T00:00:00Z");
+        let days = |rows: &[LedgerRow]| days_to_read(rows, pin, at("2026-01-24T10:00:00Z"), 1, &TimeZone::UTC);
+        assert_eq!(days(&rows), Span::Days { from: date(2026, 1, 2), to: date(2026, 1, 25) });
+        assert_eq!(days(&rows[1..]), Span::Days { from: date(2025, 12, 31), to: date(2026, 1, 25) });
+        assert_eq!((deleted_through(&rows), superseded(&rows)), (Some(at("2026-01-17T10:00:00Z")), vec![2]));
     }
 
     #[test]

@@ -5,12 +5,16 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 
 use super::coverage::coverage;
-use super::{LedgerRow, Pass};
+use super::{LedgerRow, Pass, RowState};
 use crate::sync::Window;
 
 /// The windows that a run of the update pass opens: one for each hole of the ledger, and one that goes on from the
 /// newest window to `bound`. Empty when the first load is not complete, or when there is nothing between the newest
 /// window and `bound` (BR-073: caught up is a success).
+///
+/// A window to which Sierra only said "nothing" is not believed (BR-054: an empty answer in spite of records): the one
+/// that goes on reaches back over it, and over all like it, until something comes. That costs no call more, since what
+/// is empty indeed is one question whatever its length.
 ///
 /// `overlap` is how far the new window reaches back over the one before; the caller adds the size of a step of
 /// Sierra's clock to it. With such a step the new window may end before the newest one does: while `reach_back` is
@@ -25,10 +29,17 @@ pub fn windows_to_open(
     let covered = coverage(rows);
     let Some(newest) = covered.newest_end.filter(|_| covered.loaded) else { return Vec::new() };
     let back = SignedDuration::try_from(overlap).unwrap_or(SignedDuration::MAX).saturating_add(reach_back.abs());
-    let start = newest.checked_sub(back).unwrap_or(Timestamp::MIN);
+    let usual = newest.checked_sub(back).unwrap_or(Timestamp::MIN);
+    let start = doubted(rows).fold(usual, Timestamp::min);
     let moves_on = bound > newest || !reach_back.is_zero();
     let next = if moves_on { Window::new(start, bound) } else { None };
     covered.holes.into_iter().chain(next).collect()
+}
+
+/// Where windows begin that brought nothing.
+fn doubted(rows: &[LedgerRow]) -> impl Iterator<Item = Timestamp> {
+    let empty = rows.iter().filter(|row| row.pass == Pass::Update && row.state == RowState::Done && row.found_nothing);
+    empty.filter_map(|row| row.window().map(|window| window.start()))
 }
 
 /// The owed rows in the order in which they are worked on: the load, then windows from the oldest, then deletes.
@@ -104,6 +115,22 @@ mod tests {
         let rows = [load(Done), row(2, -10, 10, Done), row(3, 40, 60, Done)];
         assert_eq!(windows_to_open(&rows, minute(60), OVERLAP, NO_STEP), [window(10, 40)]);
         assert_eq!(windows_to_open(&rows, minute(61), OVERLAP, NO_STEP), [window(10, 40), window(50, 61)]);
+    }
+
+    /// BR-054: "nothing" is said once more before it is believed, however long ago it was.
+    #[test]
+    fn a_window_that_brought_nothing_is_reached_back_over() {
+        let empty = |id, from, to| LedgerRow { found_nothing: true, ..row(id, from, to, Done) };
+        let rows = [load(Done), row(2, -10, 20, Done), empty(3, 10, 60)];
+        assert_eq!(windows_to_open(&rows, minute(65), OVERLAP, NO_STEP), [window(10, 65)]);
+        // Also when others came after it, and never less than the overlap.
+        let rows = [load(Done), empty(2, -10, 20), row(3, 10, 60, Done), empty(4, 55, 60)];
+        assert_eq!(windows_to_open(&rows, minute(65), OVERLAP, NO_STEP), [window(-10, 65)]);
+        let rows = [load(Done), row(2, -10, 60, Done), empty(3, 55, 60)];
+        assert_eq!(windows_to_open(&rows, minute(65), OVERLAP, NO_STEP), [window(50, 65)]);
+        // What failed is owed for itself.
+        let failed = LedgerRow { found_nothing: true, ..row(3, -10, 60, Failed) };
+        assert_eq!(windows_to_open(&[load(Done), failed], minute(65), OVERLAP, NO_STEP), [window(50, 65)]);
     }
 
     #[test]

@@ -135,6 +135,7 @@ pub(crate) fn row(stream: Stream, id: u64) -> LedgerRow {
         opened: at(600),
         touched: at(601),
         resume_at: Some(at(900)),
+        found_nothing: false,
     }
 }
 

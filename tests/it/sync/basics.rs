@@ -102,9 +102,11 @@ async fn the_ledger_stays_short() {
     rig.run_for(minutes(60 * 24), Some(minutes(20))).await.expect("a sound store");
     let rows = rig.store.ledger(Stream::Bibs).expect("the store is up");
     let passes: Vec<Pass> = rows.iter().map(|row| row.pass).collect();
-    assert_eq!(passes.len(), 3, "{rows:#?}");
+    // What brought nothing lately stands beside what brought something.
+    assert!(matches!(passes.len(), 3 | 4), "{rows:#?}");
     assert!(rows.iter().all(|row| row.state == RowState::Done));
-    let lag = rig.now().duration_since(rows.iter().filter_map(|row| row.window()).next().expect("a window").end());
+    let newest = rows.iter().filter_map(|row| row.window()).map(|window| window.end()).max();
+    let lag = rig.now().duration_since(newest.expect("a window"));
     assert!(lag < SignedDuration::from_mins(7), "{lag}");
 }
 

@@ -8,7 +8,7 @@ use sierra_sync::record::Stream;
 use sierra_sync::simulator::{Endpoint, Fault, Kind, Life};
 use sierra_sync::sync::engine::StatusInputs;
 use sierra_sync::sync::observer::Event;
-use sierra_sync::sync::ports::SourceErrorKind;
+use sierra_sync::sync::ports::{CallClass, PageFilter, PageQuery, SourceErrorKind};
 use sierra_sync::sync::report::status::{SinkState, StreamState};
 use sierra_sync::sync::report::summary::StreamOutcome;
 use sierra_sync::sync::{Seq, Store, SyncOptions};
@@ -63,6 +63,44 @@ async fn empty_answers_that_lie_do_not_end_a_load_of_a_library_that_grows() {
         growing(lies.collect(), 20).await;
     }
     growing(vec![Fault::ShortPage { entries: 1 }.every(2).at(Endpoint::Bibs)], 20).await;
+}
+
+/// BR-054: a window that was longer than its overlap, and was answered with "nothing" although an edit and a deletion lay
+/// in it, is read once more by the next one; and no longer once something came.
+#[tokio::test(start_paused = true)]
+async fn what_was_said_to_be_nothing_is_read_once_more() {
+    let mut rig = Rig::on_shelf(1, &[BIBS]);
+    rig.library.with(|shelf| shelf.stock(BIBS, 20));
+    rig.sync_well().await;
+    tokio::time::sleep(minutes(10)).await;
+    rig.library.with(|shelf| {
+        shelf.edit(BIBS, 1010);
+        shelf.delete(BIBS, 1013);
+    });
+    tokio::time::sleep(minutes(72 * 60)).await;
+    rig.library.script(|_, query, _| match query.class {
+        CallClass::Incremental => Act::Nothing,
+        _ => Act::Serve,
+    });
+    rig.sync_well().await;
+    rig.library.behave();
+    tokio::time::sleep(minutes(72 * 60)).await;
+    let found = rig.sync_well().await;
+    assert_eq!((found.streams["bibs"].changed, found.streams["bibs"].deleted), (1, 1), "{found:?}");
+    rig.assert_converged();
+    tokio::time::sleep(minutes(72 * 60)).await;
+    rig.library.asked();
+    rig.sync_well().await;
+    let back = rig.now() - SignedDuration::from_hours(73);
+    // The days reach one further back by themselves.
+    let first_day = jiff::tz::TimeZone::UTC.to_datetime(back - SignedDuration::from_hours(24)).date();
+    let reaches = |query: &PageQuery| match query.filter {
+        PageFilter::Updated(window) => window.start() < back,
+        PageFilter::Deleted { from, .. } => from < first_day,
+        _ => false,
+    };
+    let asked = rig.library.asked();
+    assert!(!asked.iter().any(|(_, query)| reaches(query)), "{asked:?}");
 }
 
 fn stocked(count: u64) -> Rig<ShelfSource> {
