@@ -142,6 +142,7 @@ impl Assembly {
             marc: config.marc,
             zone: config.sierra.local_zone.clone(),
             limits: Limits {
+                place: config.store.path.display().to_string(),
                 outbox_max_bytes: config.store.outbox_max_size,
                 min_free_bytes: config.store.min_free,
                 retention: config.store.retention,

@@ -142,7 +142,7 @@ impl Engine {
             }
         }
         let OutboxUsage { entries, bytes } = self.store.call(|store| store.outbox_usage()).await?;
-        let held = self.positions.held().await.map(|held| format!("{held}; {}", held.hint()));
+        let held = self.positions.held().await?.map(|held| format!("{held}; {}", held.hint()));
         let mut report = StatusReport {
             schema: 1,
             version: inputs.version.to_owned(),
