@@ -47,9 +47,12 @@ impl Held {
     pub fn hint(&self) -> String {
         match self {
             Self::OutboxFull { remedy, .. } => remedy.clone(),
-            Self::DiskLow { .. } => "make room on that disk or lower state.min_free; a service goes on by itself then, \
-                                     and without one `sierra-sync sync` does"
-                .to_owned(),
+            Self::DiskLow { .. } => {
+                "make room on that disk (`sierra-sync queue compact --yes` gives back what the state no \
+                                     longer needs) or lower state.min_free; a service goes on by itself then, and \
+                                     without one `sierra-sync sync` does"
+                    .to_owned()
+            }
         }
     }
 }
@@ -74,7 +77,9 @@ impl Behind {
         match self {
             Self::Paused => format!("`sierra-sync resume --sink {sink}` lets it go on"),
             Self::Unconfigured => format!("take sinks.{sink}.paused out, then `sierra-sync queue drain` empties it"),
-            Self::Down => format!("`sierra-sync check` tells what {sink} says; once it is well, `sierra-sync queue drain`"),
+            Self::Down => {
+                format!("`sierra-sync check` tells what {sink} says; once it is well, `sierra-sync queue drain`")
+            }
             Self::Slow => "`sierra-sync queue drain` empties it".to_owned(),
         }
     }
@@ -97,7 +102,8 @@ mod tests {
         let remedy = Behind::Paused.remedy("slow");
         let (place, sinks) = ("/var/state".to_owned(), vec!["slow".to_owned()]);
         let full = Held::OutboxFull { place: place.clone(), bytes: 2 << 20, max_bytes: 1 << 20, sinks, remedy };
-        let told = "the queue in /var/state is full (2.0 MiB of state.outbox_max_size, 1.0 MiB): slow must catch up first";
+        let told =
+            "the queue in /var/state is full (2.0 MiB of state.outbox_max_size, 1.0 MiB): slow must catch up first";
         assert_eq!(full.to_string(), told);
         assert_eq!(full.hint(), "`sierra-sync resume --sink slow` lets it go on");
         let low = Held::DiskLow { place, free_bytes: 999, min_bytes: 512 << 20 };

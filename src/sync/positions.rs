@@ -85,7 +85,15 @@ impl Positions {
             observer.observe(&Event::ChoiceChanged { sink });
         }
         let routes = routes.iter().map(|route| (route.name.clone(), route.clone())).collect();
-        Ok(Arc::new(Self { routes, limits, store, clock, observer, inner: Mutex::new(inner), at_work: StdMutex::default() }))
+        Ok(Arc::new(Self {
+            routes,
+            limits,
+            store,
+            clock,
+            observer,
+            inner: Mutex::new(inner),
+            at_work: StdMutex::default(),
+        }))
     }
 
     /// Notes that `sink` holds every change up to and including `through`. Tells whether it is still attached.

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::support::{Library, Run, Site};
+use super::support::{Library, Run, Site, patiently};
 
 /// More than any disk of a test has free.
 const NO_ROOM: &str = "state.min_free=10TiB";
@@ -59,7 +59,9 @@ fn a_sync_on_a_disk_that_is_nearly_full_ends_with_75_and_asks_for_no_record() {
 #[test]
 fn a_backfill_that_is_held_ends_with_75_and_goes_on_later() {
     let site = Site::loaded();
-    site.configure(|text| text.replace("path = \"./lines\"", "path = \"./lines\"\nwhen_full = \"hold\"\npaused = true"));
+    site.configure(|text| {
+        text.replace("path = \"./lines\"", "path = \"./lines\"\nwhen_full = \"hold\"\npaused = true")
+    });
     let arguments = ["backfill", "bibs", "--force", "--json"];
     let run = site.bench.run(&[&arguments[..], &["--set", SMALL]].concat()).ends(75);
     assert_says(&run, "outbox_full", &["take sinks.lines.paused out", "state.outbox_max_size"]);
@@ -87,4 +89,40 @@ fn the_status_tells_of_a_held_capture_without_a_service() {
         assert!(status["store"]["held"].as_str().unwrap().contains(part), "{status}");
     }
     assert_eq!(status(&site, &[])["store"]["held"], Value::Null);
+}
+
+/// A service may be freed any moment: whoever waits for it is told why.
+#[test]
+fn a_backfill_sent_to_a_service_says_why_it_waits_and_ends() {
+    let site = Site::loaded();
+    site.configure(|text| {
+        let text = text.replace("path = \"./lines\"", "path = \"./lines\"\nwhen_full = \"hold\"");
+        format!("{text}\n[ops]\nlisten = \"127.0.0.1:0\"\n")
+    });
+    let service = site.bench.start(&["run", "--log-format", "json", "--set", SMALL]);
+    patiently("the service", || service.stderr().contains("service_started").then_some(()));
+    site.bench.run(&["pause", "--sink", "lines"]).ends(0);
+    let run = site.bench.run(&["backfill", "bibs", "--force", "--json"]).ends(75);
+    assert_says(&run, "outbox_full", &["`sierra-sync resume --sink lines`"]);
+    let run = run.complains("the backfill waits: the queue in ");
+    assert!(!run.stderr.contains("config_warning"), "{}", run.stderr);
+    site.bench.run(&["resume", "--sink", "lines"]).ends(0);
+    site.bench.run(&["backfill", "bibs", "--force", "--json"]).ends(0);
+    service.signal("TERM");
+    service.ended().ends(0);
+    site.sync_well();
+    site.assert_converged();
+}
+
+/// Said by whoever is asked about the configuration, and by nobody else.
+#[test]
+fn a_doubtful_overlap_is_told_by_check_alone() {
+    let site = Site::loaded();
+    let doubtful = ["--set", "streams.bibs.interval=1m", "--set", "streams.bibs.overlap=1h"];
+    for command in [&["status"][..], &["queue", "list"], &["sync"]] {
+        let run = site.bench.run(&[command, &doubtful].concat()).ends(0);
+        assert!(!run.stderr.contains("shorten overlap"), "{command:?}: {}", run.stderr);
+    }
+    let run = site.bench.run(&[&["check", "--offline"][..], &doubtful].concat());
+    assert!(format!("{}{}", run.stdout, run.stderr).contains("overlap is much longer"), "{run:?}");
 }
