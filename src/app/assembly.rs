@@ -1,7 +1,7 @@
 //! The parts of a running engine, put together from a configuration.
 
 use std::future::ready;
-use std::path::PathBuf;
+use std::path::{PathBuf, absolute};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -142,6 +142,8 @@ impl Assembly {
             marc: config.marc,
             zone: config.sierra.local_zone.clone(),
             limits: Limits {
+                // Whoever reads it stands somewhere else.
+                place: absolute(&config.store.path).unwrap_or_else(|_| config.store.path.clone()).display().to_string(),
                 outbox_max_bytes: config.store.outbox_max_size,
                 min_free_bytes: config.store.min_free,
                 retention: config.store.retention,

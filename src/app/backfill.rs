@@ -79,10 +79,9 @@ pub async fn backfill(config: Config, order: &BackfillOrder, shown: Option<Shown
         Err(held) => {
             let question = Question::Backfill(BackfillQuestion::of(order, false));
             let asking = document_of_holder(&config, &question, held);
-            let Some(shown) = &meter.shown else { return Ok(asking.await?.0) };
             return tokio::select! {
                 answered = asking => Ok(answered?.0),
-                never = follow_from_afar(&config, order.stream, shown) => match never {},
+                never = follow_from_afar(&config, order.stream, meter.shown.as_ref()) => match never {},
             };
         }
     };
@@ -105,12 +104,19 @@ pub async fn backfill(config: Config, order: &BackfillOrder, shown: Option<Shown
     Ok(summary)
 }
 
-/// Shows how far the backfill of `stream` is that another process runs, for ever. What that process does not tell is not
-/// shown.
-async fn follow_from_afar(config: &Config, stream: Stream, shown: &Shown) -> Infallible {
+/// Shows how far the backfill of `stream` is that another process runs, for ever, and says once why it waits when there is
+/// no room. What that process does not tell is not shown.
+async fn follow_from_afar(config: &Config, stream: Stream, shown: Option<&Shown>) -> Infallible {
+    let mut has_told = false;
     loop {
         sleep(LOOK_AGAIN).await;
         let Ok(report) = super::status(config).await else { continue };
+        match &report.store.held {
+            Some(held) if !has_told => tracing::warn!(event = "backfill_waits", %stream, "the backfill waits: {held}"),
+            _ => {}
+        }
+        has_told = report.store.held.is_some();
+        let Some(shown) = shown else { continue };
         let backfill = report.streams.get(stream.name()).and_then(|stream| stream.backfill.as_ref());
         if let Some(view) = backfill.and_then(|backfill| seen_from_afar(backfill, report.now)) {
             shown(view);

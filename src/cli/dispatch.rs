@@ -84,7 +84,8 @@ fn fail(error: &anyhow::Error, format: Format) -> ExitCode {
 pub(super) fn load(global: &Global) -> Result<Config, Problems> {
     let (config, warnings) = load_with_warnings(global)?;
     for warning in warnings {
-        tracing::warn!(event = "config_warning", key = %warning.key, hint = warning.hint, "{warning}");
+        // `check` and the start of `run` tell of it; here it would come with every command.
+        tracing::debug!(event = "config_warning", key = %warning.key, hint = warning.hint, "{warning}");
     }
     Ok(config)
 }

@@ -19,7 +19,8 @@ pub struct StatusArgs {
     /// Shows it again every two seconds, until interrupted
     #[arg(long)]
     pub watch: bool,
-    /// Says one sentence and, while the overall state is failing, ends with 69, 74 or 77: for health checks, to which 2 (the configuration would not do at the next start) and 75 (the service does not answer) are unhealthy as well
+    /// Says one sentence and, while the overall state is failing, ends with 69, 74 or 77: for health checks, to which 2
+    /// (the configuration would not do at the next start) and 75 (the service does not answer) are unhealthy as well
     #[arg(long, conflicts_with = "watch")]
     pub check: bool,
 }

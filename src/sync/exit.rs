@@ -8,11 +8,11 @@ use serde::{Deserialize, Serialize};
 pub enum Trouble {
     /// Sierra refuses the credential.
     Credentials,
-    /// The store failed, or the disk is nearly full.
+    /// The store failed.
     StoreIo,
     /// Sierra or a sink does not answer or take deliveries.
     Unavailable,
-    /// A quota wait is longer than the run was told to sit out.
+    /// A quota wait is longer than the run was told to sit out, or there is no room for more changes.
     TryLater,
     /// This run leaves something owed.
     Gap,

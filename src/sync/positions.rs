@@ -10,14 +10,13 @@ mod room;
 mod stock;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex as StdMutex};
 use std::time::Duration;
 
 use jiff::Timestamp;
 use tokio::sync::Mutex;
 
 use super::Seq;
-use super::backpressure::Held;
 use super::observer::{Event, SharedObserver};
 use super::ports::{Held as Stock, SinkPosition, Snapshot, StoreError};
 use super::published::Marks;
@@ -31,8 +30,10 @@ use crate::record::Stream;
 pub use note::{SinkNote, SinkPlace, SinkTrouble, read_notes};
 
 /// The limits beyond which capture waits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
+    /// The state directory, to be named where a limit holds.
+    pub place: String,
     /// Bytes of undelivered changes at which `when_full` acts.
     pub outbox_max_bytes: u64,
     /// Free bytes on the disk below which capture pauses.
@@ -49,6 +50,8 @@ pub struct Positions {
     clock: SharedClock,
     observer: SharedObserver,
     inner: Mutex<Inner>,
+    /// The sinks that still deliver, where each does so only until it is drained.
+    at_work: StdMutex<Option<BTreeSet<String>>>,
 }
 
 #[derive(Default)]
@@ -60,8 +63,6 @@ struct Inner {
     reported: BTreeSet<String>,
     /// Sinks whose choice of records was found to have changed when they were taken in.
     changed: Vec<String>,
-    /// Why there was no room when it was last asked for.
-    held: Option<Held>,
 }
 
 impl Positions {
@@ -84,7 +85,15 @@ impl Positions {
             observer.observe(&Event::ChoiceChanged { sink });
         }
         let routes = routes.iter().map(|route| (route.name.clone(), route.clone())).collect();
-        Ok(Arc::new(Self { routes, limits, store, clock, observer, inner: Mutex::new(inner) }))
+        Ok(Arc::new(Self {
+            routes,
+            limits,
+            store,
+            clock,
+            observer,
+            inner: Mutex::new(inner),
+            at_work: StdMutex::default(),
+        }))
     }
 
     /// Notes that `sink` holds every change up to and including `through`. Tells whether it is still attached.

@@ -15,7 +15,7 @@ pub(super) fn of(report: &StatusReport) -> String {
     let now = report.now;
     let mut lines = vec![headline(report), String::new()];
     let mut rows = vec![heading(&["stream", "state", "lag", "last success", "next run", "gaps", "set aside"])];
-    rows.extend(report.streams.iter().map(|(name, stream)| stream_row(name, stream, now)));
+    rows.extend(report.streams.iter().map(|(name, stream)| stream_row(name, stream, &report.breaker, now)));
     rows.push(Vec::new());
     rows.push(heading(&["sink", "state", "waiting", "oldest"]));
     rows.extend(report.sinks.iter().map(|(name, sink)| sink_row(name, sink, now)));
@@ -66,7 +66,7 @@ pub(super) fn headline(report: &StatusReport) -> String {
     format!("{}: {}", overall(report.state), report.message)
 }
 
-fn stream_row(name: &str, stream: &StreamStatus, now: Timestamp) -> Vec<String> {
+fn stream_row(name: &str, stream: &StreamStatus, breaker: &BreakerStatus, now: Timestamp) -> Vec<String> {
     let state = match stream.state {
         StreamState::Ok => "ok",
         StreamState::Loading => "loading",
@@ -80,12 +80,34 @@ fn stream_row(name: &str, stream: &StreamStatus, now: Timestamp) -> Vec<String> 
     vec![
         name.to_owned(),
         state,
-        stream.lag_seconds.map_or_else(|| "-".to_owned(), spoken_seconds),
+        lag(stream),
         stream.last_success.map_or_else(|| "never".to_owned(), |then| ago(then, now)),
-        stream.next_run.map_or_else(|| "-".to_owned(), |then| until(then, now)),
+        next_run(stream, breaker, now),
         grouped(stream.gaps.len() as u64),
         grouped(stream.quarantined),
     ]
+}
+
+fn lag(stream: &StreamStatus) -> String {
+    match (stream.ahead_seconds, stream.lag_seconds) {
+        (Some(ahead), _) => format!("none, the stamps are {} ahead", spoken_seconds(ahead)),
+        (None, Some(lag)) => spoken_seconds(lag),
+        (None, None) => "-".to_owned(),
+    }
+}
+
+/// When it is asked for next. What is due while the breaker is open waits for the breaker.
+fn next_run(stream: &StreamStatus, breaker: &BreakerStatus, now: Timestamp) -> String {
+    let Some(then) = stream.next_run else { return "-".to_owned() };
+    let may_close = breaker.next_probe.filter(|probe| *probe > now);
+    match breaker.state {
+        BreakerState::Closed => until(then, now),
+        _ if may_close.is_some_and(|close| then >= close) => until(then, now),
+        _ => match may_close {
+            Some(close) => format!("once the breaker closes, {} at the earliest", until(close, now)),
+            None => "once the breaker closes".to_owned(),
+        },
+    }
 }
 
 /// How far a backfill is, and how it goes on if nobody works on it.
@@ -214,7 +236,7 @@ fn troubles(report: &StatusReport) -> Vec<String> {
         for gap in &stream.gaps {
             let attempts = counted(u64::from(gap.attempts), "attempt", "attempts");
             let error = gap.error.as_ref().map_or_else(String::new, |error| format!(": {error}"));
-            troubles.push(format!("{name}: gap from {} to {}, {attempts}{error}", gap.from, gap.to));
+            troubles.push(format!("{name}: gap from {} to {}, {attempts}{error}", gap.told_from(), gap.to));
         }
         troubles.extend(stream.last_error.as_ref().map(|error| failure(name, error)));
     }
@@ -226,7 +248,7 @@ fn troubles(report: &StatusReport) -> Vec<String> {
     for (name, sink) in &report.sinks {
         for gap in &sink.gaps {
             let error = gap.error.as_ref().map_or_else(String::new, |error| format!(": {error}"));
-            troubles.push(format!("{name}: gap from {} to {}{error}", gap.from, gap.to));
+            troubles.push(format!("{name}: gap from {} to {}{error}", gap.told_from(), gap.to));
         }
         troubles.extend(sink.error.as_ref().map(|error| failure(name, error)));
     }
@@ -269,6 +291,7 @@ mod tests {
         StreamStatus {
             state: StreamState::Ok,
             lag_seconds: Some(42),
+            ahead_seconds: None,
             stale_after_seconds: 2100,
             watermark: Some(at("2026-01-05T09:59:18Z")),
             deleted_through: Some(at("2026-01-05T09:50:00Z")),
@@ -335,6 +358,38 @@ mod tests {
     #[test]
     fn a_fresh_copy_fits_on_a_small_page() {
         insta::assert_snapshot!(of(&report()));
+    }
+
+    /// A lag of 0 would say that all is fresh; what is ahead may hide what comes now.
+    #[test]
+    fn stamps_that_are_ahead_of_our_clock_are_no_lag_of_nothing() {
+        let ahead = StreamStatus { lag_seconds: Some(0), ahead_seconds: Some(7_200), ..fresh() };
+        assert_eq!(lag(&ahead), "none, the stamps are 2 h ahead");
+        assert_eq!((lag(&fresh()), lag(&StreamStatus { lag_seconds: None, ..fresh() })), ("42 s".into(), "-".into()));
+    }
+
+    #[test]
+    fn nothing_runs_now_while_the_breaker_is_open() {
+        let (now, mut breaker) = (at("2026-01-05T10:00:00Z"), report().breaker);
+        let due = StreamStatus { next_run: Some(now), ..fresh() };
+        assert_eq!(next_run(&due, &breaker, now), "now");
+        (breaker.state, breaker.held) = (BreakerState::Open, true);
+        assert_eq!(next_run(&due, &breaker, now), "once the breaker closes");
+        breaker.next_probe = Some(at("2026-01-05T10:30:00Z"));
+        assert_eq!(next_run(&due, &breaker, now), "once the breaker closes, in 30 min at the earliest");
+        let later = StreamStatus { next_run: Some(at("2026-01-05T11:00:00Z")), ..fresh() };
+        assert_eq!(next_run(&later, &breaker, now), "in 60 min");
+    }
+
+    #[test]
+    fn a_gap_without_a_known_start_is_from_the_beginning() {
+        let mut report = report();
+        let gap = |from: &str| Gap { from: from.to_owned(), to: "2026-01-05".to_owned(), attempts: 0, error: None };
+        let sink = report.sinks.get_mut("archive").expect("it is there");
+        sink.gaps = vec![gap("1970-01-01T00:00:00Z"), gap("2026-01-04")];
+        let told = troubles(&report);
+        let expected = ["archive: gap from the beginning to 2026-01-05", "archive: gap from 2026-01-04 to 2026-01-05"];
+        assert_eq!(told, expected);
     }
 
     #[test]

@@ -81,6 +81,16 @@ fn of_everything(report: &StatusReport, found: &mut Vec<Finding>) {
             format!("Sierra's endpoint {endpoint} fails while others work; it is suspended until it recovers.");
         found.push(at_once(Cause::EndpointSuspended, endpoint, message, "sierra-sync check".to_owned()));
     }
+    // One state was restored, however many streams it holds.
+    let rebuilding = report.streams.iter().filter(|(_, stream)| stream.rebuilding).map(|(name, _)| name.as_str());
+    let rebuilding = rebuilding.collect::<Vec<_>>().join(", ");
+    if !rebuilding.is_empty() {
+        let message = format!(
+            "Everything is read and delivered again as a whole, since the state was restored, replaced or damaged; it \
+             ends by itself. Under way: {rebuilding}."
+        );
+        found.push(at_once(Cause::Rebuild, "", message, "sierra-sync status".to_owned()));
+    }
     if let Some(filling) = filling {
         found.push(lasting(Cause::QueueFilling, "", format!("{}.", filling.told()), filling.command));
     }
@@ -141,13 +151,6 @@ fn of_stream(
         );
         found.push(at_once(Cause::StreamStale, name, message, format!("sierra-sync reconcile {name}")));
     }
-    if stream.rebuilding {
-        let message = format!(
-            "Stream {name} is read and delivered again as a whole, since the state was restored, replaced or damaged; it \
-             ends by itself."
-        );
-        found.push(at_once(Cause::Rebuild, name, message, "sierra-sync status".to_owned()));
-    }
 }
 
 fn of_sink(name: &str, sink: &SinkStatus, found: &mut Vec<Finding>) {
@@ -192,7 +195,9 @@ fn owed(name: &str, count: usize, oldest: &Gap) -> String {
     let why = oldest.error.as_ref().map_or_else(String::new, |error| format!(": {}", error.trim_end_matches('.')));
     format!(
         "Stream {name} has a gap: {windows} owed, the oldest from {} to {}, tried {} times{why}.",
-        oldest.from, oldest.to, oldest.attempts
+        oldest.told_from(),
+        oldest.to,
+        oldest.attempts
     )
 }
 

@@ -399,7 +399,7 @@ function table(host, caption, columns, rows) {
   scroll.scrollTop = top;
 }
 
-const spanEnd = (value, now) => (/^\d{4}-\d\d-\d\dT/.test(value) ? clock(value, now, true) : value);
+const spanEnd = (value, now) => (/^1970-01-01/.test(value) ? "the beginning" : /^\d{4}-\d\d-\d\dT/.test(value) ? clock(value, now, true) : value);
 
 function drawOwed(status, now) {
   const gaps = [];

@@ -91,6 +91,34 @@ impl BackfillOrder {
         self.force && self.sink.is_some() && self.selection.is_whole()
     }
 
+    /// What lets it be tried again, for people. Numbers of patrons are not told.
+    #[must_use]
+    pub fn again(&self) -> String {
+        let Self { stream, selection, via, sink, force, wait_for_quota: _, meaning } = self;
+        if meaning.is_some() {
+            return "`sierra-sync sync` tries it again".to_owned();
+        }
+        let mut words = vec![format!("sierra-sync backfill {stream}")];
+        match &selection.numbers {
+            Numbers::All => {}
+            Numbers::List(_) | Numbers::Range { .. } if *stream == Stream::Patrons => {
+                return format!("the same `sierra-sync backfill {stream}` tries again what is left");
+            }
+            Numbers::List(_) => words.push("--ids-file FILE".to_owned()),
+            Numbers::Range { from, to } => {
+                let end = |end: &Option<RecordNumber>| end.map_or_else(String::new, |end| end.to_string());
+                words.push(format!("--ids {}..{}", end(from), end(to)));
+            }
+        }
+        words.extend(selection.since.map(|since| format!("--since {since}")));
+        words.extend(selection.until.map(|until| format!("--until {until}")));
+        words.extend(selection.locations.iter().map(|location| format!("--location '{location}'")));
+        words.extend(sink.iter().map(|sink| format!("--sink {sink}")));
+        words.extend(force.then(|| "--force".to_owned()));
+        words.extend((*via == Via::MarcExport).then(|| "--via marc-export".to_owned()));
+        format!("`{}` tries again what is left", words.join(" "))
+    }
+
     /// What tells this order from others, as text. It may hold record numbers of patrons: to be hashed with a key.
     pub(super) fn signature(&self) -> String {
         let Self { stream, selection, via: _, sink, force, wait_for_quota: _, meaning } = self;
@@ -141,5 +169,22 @@ impl Selection {
             Numbers::Range { from, to } => from.is_none_or(|from| from <= number) && to.is_none_or(|to| number <= to),
             Numbers::List(list) => list.binary_search(&number).is_ok(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_order_is_given_again_as_it_was_and_without_numbers_of_patrons() {
+        let numbers = Numbers::Range { from: Some(RecordNumber::new(7)), to: None };
+        let selection = Selection { numbers, locations: vec!["main*".to_owned()], ..Selection::default() };
+        let order = BackfillOrder { selection, ..BackfillOrder::reload(Stream::Bibs, "lines", false) };
+        let told =
+            "`sierra-sync backfill bibs --ids 7.. --location 'main*' --sink lines --force` tries again what is left";
+        assert_eq!(order.again(), told);
+        let patrons = BackfillOrder { stream: Stream::Patrons, ..order };
+        assert_eq!(patrons.again(), "the same `sierra-sync backfill patrons` tries again what is left");
     }
 }

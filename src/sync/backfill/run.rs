@@ -210,6 +210,12 @@ impl Backfill<'_> {
             let touched = self.lane.clock.now();
             self.book.keep(Job { state, resume_at, touched, ..job.clone() }).await?;
             running.leaves_something();
+            if let Some(error) = &mut running.error {
+                // Nothing else tries it again: what is owed on schedule is of the stream.
+                let first = error.hint.take().filter(|hint| !hint.starts_with("nothing to do"));
+                let again = self.order.again();
+                error.hint = Some(first.map_or_else(|| again.clone(), |first| format!("{first}; then {again}")));
+            }
         }
         if running.tally.entries.newly_quarantined > 0 {
             running.troubles.insert(Trouble::NewlyQuarantined);

@@ -108,8 +108,9 @@ impl WalkError {
     pub fn trouble(&self) -> Option<Trouble> {
         match self {
             Self::Source(error) => source_trouble(error.kind),
-            Self::Held(Held::DiskLow { .. }) | Self::Store(_) => Some(Trouble::StoreIo),
-            Self::Held(Held::OutboxFull { .. }) => Some(Trouble::Unavailable),
+            Self::Store(_) => Some(Trouble::StoreIo),
+            // Nothing failed and nothing is lost: it goes on once there is room.
+            Self::Held(_) => Some(Trouble::TryLater),
             // What was not begun stands in no ledger, and is left all the same.
             Self::Cancelled => Some(Trouble::Gap),
             Self::Looped | Self::Unread | Self::Unordered | Self::Tripped(_) => None,
@@ -125,6 +126,7 @@ impl WalkError {
     /// The error as people and programs see it.
     #[must_use]
     pub fn report(&self, stream: Stream) -> ErrorReport {
+        let remedy;
         let (kind, hint) = match self {
             Self::Source(error) => return source_report(error),
             Self::Looped => ("loop", "run `sierra-sync check`; if it goes on, report it to the vendor"),
@@ -142,7 +144,10 @@ impl WalkError {
                 "schema_change",
                 "nothing was committed; Sierra's answers may have changed: compare one with the API's documentation, and report it",
             ),
-            Self::Held(held) => (held.kind(), held.hint()),
+            Self::Held(held) => {
+                remedy = held.hint();
+                (held.kind(), remedy.as_str())
+            }
             Self::Cancelled => ("interrupted", "run it again: it goes on where it was"),
             Self::Store(_) => ("store", "check the disk, then start again"),
         };

@@ -26,7 +26,8 @@ use crate::sync::{LedgerRow, Seq};
 /// How long a call in flight may still take once shutdown was asked for: long enough for an ordinary page, so that
 /// none is fetched again, and short enough for a clean stop within five seconds.
 const LAST_CALL: Duration = Duration::from_secs(3);
-/// How long a walk waits for room in the outbox or on the disk before its window is put off.
+/// How long a walk of a service waits for room in the outbox or on the disk before its window is put off. One of a command
+/// waits as long as a sink is about to make room, and not at all where none is.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// How often room is looked for meanwhile.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -72,11 +73,13 @@ impl Lane {
             }
             let Err(held) = self.positions.room().await? else { return Ok(()) };
             if waited.is_zero() {
-                let reason = held.to_string();
+                let reason = format!("{held}; {}", held.hint());
                 self.observer.observe(&Event::CaptureHeld { stream: self.stream(), reason });
             }
-            if waited >= PATIENCE {
-                return Err(WalkError::Held(held));
+            match self.positions.is_being_freed(&held).await? {
+                Some(true) => {}
+                None if waited < PATIENCE => {}
+                Some(false) | None => return Err(WalkError::Held(held)),
             }
             self.pause(LOOK_EVERY, cancel).await?;
             waited += LOOK_EVERY;

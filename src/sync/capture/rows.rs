@@ -76,8 +76,12 @@ impl Lane {
 }
 
 /// What is told of a row that failed.
-pub(super) fn failed_event(row: &LedgerRow, error: ErrorReport) -> Event {
+pub(super) fn failed_event(row: &LedgerRow, mut error: ErrorReport) -> Event {
     let LedgerRow { stream, pass, attempts, .. } = *row;
+    if pass == Pass::Backfill && error.hint.as_ref().is_none_or(|hint| hint.starts_with("nothing to do")) {
+        // It has no schedule.
+        error.hint = Some("the backfill's own command tries it again; its summary names it".to_owned());
+    }
     Event::RowFailed { stream, pass, span: row.span_text(), attempts, error }
 }
 

@@ -142,7 +142,7 @@ impl Engine {
             }
         }
         let OutboxUsage { entries, bytes } = self.store.call(|store| store.outbox_usage()).await?;
-        let held = self.positions.held().await.map(|held| format!("{held}; {}", held.hint()));
+        let held = self.positions.held().await?.map(|held| format!("{held}; {}", held.hint()));
         let mut report = StatusReport {
             schema: 1,
             version: inputs.version.to_owned(),
@@ -194,6 +194,7 @@ fn stream_status(
     let covered = coverage(rows);
     let lag_seconds =
         covered.watermark.map(|watermark| u64::try_from(now.duration_since(watermark).as_secs()).unwrap_or(0));
+    let ahead = covered.watermark.map_or(0, |watermark| watermark.duration_since(now).as_secs());
     let limit = stale_after.as_secs();
     let is_parked = rows.iter().any(|row| row.waits_for_quota(now));
     let state = match note.outcome {
@@ -209,6 +210,7 @@ fn stream_status(
     StreamStatus {
         state,
         lag_seconds,
+        ahead_seconds: u64::try_from(ahead).ok().filter(|ahead| *ahead > 0),
         stale_after_seconds: limit,
         watermark: covered.watermark,
         deleted_through: deleted_through(rows),

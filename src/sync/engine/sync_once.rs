@@ -76,12 +76,19 @@ impl Engine {
         let whole_before = self.whole().await?;
         self.positions.expire().await?;
         let (captured, capture_ended) = signal::channel(false);
+        // Said before the first of them begins: capture must not take one for idle that has not had its turn.
+        self.positions.are_at_work(self.sinks.keys().cloned());
         let mut deliveries = JoinSet::new();
         for lane in self.sinks.values().map(Arc::clone) {
-            let ending = stop.ending(true, &capture_ended);
-            deliveries.spawn(async move { lane.run(ending).await });
+            let (ending, positions) = (stop.ending(true, &capture_ended), Arc::clone(&self.positions));
+            deliveries.spawn(async move {
+                let ended = lane.run(ending).await;
+                positions.rests(lane.name());
+                ended
+            });
         }
         let reports = capture.await;
+        self.positions.all_rest();
         if reports.is_err() {
             stop.at_once();
         }

@@ -1,14 +1,18 @@
 //! Whether there is room for more changes, and what is done when there is none.
 
+use std::collections::BTreeSet;
+use std::sync::{MutexGuard, PoisonError};
+
 use jiff::{SignedDuration, Timestamp};
 
-use super::note::gap;
+use super::note::{SinkNote, gap};
 use super::{Inner, Positions};
 use crate::record::Stream;
 use crate::sync::Seq;
-use crate::sync::backpressure::Held;
-use crate::sync::fullness::{ALERT_PERCENT, Holder, judge};
+use crate::sync::backpressure::{Behind, Held};
+use crate::sync::fullness::{ALERT_PERCENT, Fullness, Holder, judge};
 use crate::sync::observer::Event;
+use crate::sync::pause::Pauses;
 use crate::sync::ports::{OutboxEntry, SinkPosition, Slice, Store, StoreError};
 
 impl Positions {
@@ -18,14 +22,65 @@ impl Positions {
     /// On any storage error.
     pub async fn room(&self) -> Result<Result<(), Held>, StoreError> {
         let mut inner = self.inner.lock().await;
-        let room = self.judge_room(&mut inner).await?;
-        inner.held = room.clone().err();
-        Ok(room)
+        let (fullness, held) = self.look(&mut inner).await?;
+        if fullness.percent < ALERT_PERCENT && held.is_none() {
+            inner.reported.clear();
+        }
+        for sink in &fullness.filling {
+            if inner.reported.insert(sink.clone()) {
+                let percent = fullness.percent;
+                self.observer.observe(&Event::OutboxFilling { sink: sink.clone(), percent });
+            }
+        }
+        for sink in &fullness.detach {
+            self.detach(&mut inner, sink).await?;
+        }
+        Ok(held.map_or(Ok(()), Err))
     }
 
-    /// Why there was no room for more changes when it was last asked for; `None` when there was.
-    pub async fn held(&self) -> Option<Held> {
-        self.inner.lock().await.held.clone()
+    /// Why there is no room for more changes, by the state as it is; `None` when there is. Changes nothing.
+    ///
+    /// # Errors
+    /// On any storage error.
+    pub async fn held(&self) -> Result<Option<Held>, StoreError> {
+        let mut inner = self.inner.lock().await;
+        Ok(self.look(&mut inner).await?.1)
+    }
+
+    /// From now on `sinks` deliver until they are drained, and nobody delivers after that; until [`Self::all_rest`].
+    pub(in crate::sync) fn are_at_work(&self, sinks: impl Iterator<Item = String>) {
+        *self.at_work() = Some(sinks.collect());
+    }
+
+    /// `sink` delivers no more, for whatever reason.
+    pub(in crate::sync) fn rests(&self, sink: &str) {
+        if let Some(at_work) = self.at_work().as_mut() {
+            at_work.remove(sink);
+        }
+    }
+
+    /// The deliveries are over.
+    pub(in crate::sync) fn all_rest(&self) {
+        *self.at_work() = None;
+    }
+
+    /// Whether deliveries under way can end `held`; `None` where they come and go by themselves, as in a service. What a
+    /// sink frees of a disk is known only once nothing waits for it any more.
+    ///
+    /// # Errors
+    /// On any storage error.
+    pub(in crate::sync) async fn is_being_freed(&self, held: &Held) -> Result<Option<bool>, StoreError> {
+        let Some(at_work) = self.at_work().clone() else { return Ok(None) };
+        if let Held::OutboxFull { sinks, .. } = held {
+            return Ok(Some(sinks.iter().any(|sink| at_work.contains(sink))));
+        }
+        let positions = self.store.call(|store| store.sink_positions()).await?;
+        let drains = |(name, at): (&String, &SinkPosition)| at.attached && at.pending > 0 && at_work.contains(name);
+        Ok(Some(positions.iter().any(drains)))
+    }
+
+    fn at_work(&self) -> MutexGuard<'_, Option<BTreeSet<String>>> {
+        self.at_work.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Bytes of undelivered changes at which `when_full` acts.
@@ -34,29 +89,40 @@ impl Positions {
         self.limits.outbox_max_bytes
     }
 
-    async fn judge_room(&self, inner: &mut Inner) -> Result<Result<(), Held>, StoreError> {
+    async fn look(&self, inner: &mut Inner) -> Result<(Fullness, Option<Held>), StoreError> {
         let read = |store: &dyn Store| Ok::<_, StoreError>((store.free_bytes()?, store.outbox_usage()?));
         let (free_bytes, usage) = self.store.call(read).await?;
         if let Some(free_bytes) = free_bytes.filter(|free| *free < self.limits.min_free_bytes) {
-            return Ok(Err(Held::DiskLow { free_bytes, min_bytes: self.limits.min_free_bytes }));
+            let (place, min_bytes) = (self.limits.place.clone(), self.limits.min_free_bytes);
+            return Ok((Fullness::default(), Some(Held::DiskLow { place, free_bytes, min_bytes })));
         }
-        if usage.bytes.saturating_mul(100) / self.limits.outbox_max_bytes.max(1) < ALERT_PERCENT {
-            inner.reported.clear();
-            return Ok(Ok(()));
+        let (bytes, max_bytes) = (usage.bytes, self.limits.outbox_max_bytes);
+        if bytes.saturating_mul(100) / max_bytes.max(1) < ALERT_PERCENT {
+            return Ok((Fullness::default(), None));
         }
-        inner.positions = self.store.call(|store| store.sink_positions()).await?;
+        let read = |store: &dyn Store| Ok::<_, StoreError>((store.sink_positions()?, Pauses::kept(store)?));
+        let (positions, pauses) = self.store.call(read).await?;
+        inner.positions = positions;
         let holders: Vec<Holder> = inner.positions.iter().filter_map(|(name, at)| self.holder(name, at)).collect();
-        let fullness = judge(usage.bytes, self.limits.outbox_max_bytes, &holders);
-        for sink in &fullness.filling {
-            if inner.reported.insert(sink.clone()) {
-                let percent = fullness.percent;
-                self.observer.observe(&Event::OutboxFilling { sink: sink.clone(), percent });
-            }
+        let fullness = judge(bytes, max_bytes, &holders);
+        if !fullness.hold {
+            return Ok((fullness, None));
         }
-        for sink in &fullness.detach {
-            self.detach(inner, sink).await?;
+        let sinks = fullness.filling.clone();
+        let remedies = sinks.iter().map(|sink| self.why_behind(inner, &pauses, sink).remedy(sink));
+        let remedy = remedies.collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>().join("; ");
+        let held = Held::OutboxFull { place: self.limits.place.clone(), bytes, max_bytes, sinks, remedy };
+        Ok((fullness, Some(held)))
+    }
+
+    fn why_behind(&self, inner: &Inner, pauses: &Pauses, sink: &str) -> Behind {
+        let is_down = |note: &SinkNote| note.trouble.is_some();
+        match self.routes.get(sink) {
+            Some(route) if route.paused => Behind::Unconfigured,
+            _ if pauses.sinks.contains_key(sink) => Behind::Paused,
+            _ if inner.notes.get(sink).is_some_and(is_down) => Behind::Down,
+            _ => Behind::Slow,
         }
-        Ok(if fullness.hold { Err(Held::OutboxFull { sinks: fullness.filling.join(", ") }) } else { Ok(()) })
     }
 
     /// Takes the changes of patrons that have waited longer than the retention out of the outbox (A12), with a gap for

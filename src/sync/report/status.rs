@@ -65,6 +65,9 @@ pub struct StreamStatus {
     pub state: StreamState,
     /// Now minus watermark, in seconds; `None` before the first load is done.
     pub lag_seconds: Option<u64>,
+    /// By how many seconds the watermark is ahead of our own clock; the lag is 0 then. `None` while it is not.
+    #[serde(default)]
+    pub ahead_seconds: Option<u64>,
     /// A greater lag is stale: `alerts.stale_after`, and the lag that the stream's own schedule explains.
     #[serde(default)]
     pub stale_after_seconds: u64,
@@ -366,6 +369,14 @@ pub struct TaskRestarts {
     /// When it was last.
     #[schemars(with = "String", extend("format" = "date-time"))]
     pub last: Timestamp,
+}
+
+impl Gap {
+    /// The start for people: a gap whose start is not known, or of days that Sierra never listed, begins in 1970.
+    #[must_use]
+    pub fn told_from(&self) -> &str {
+        if self.from.starts_with("1970-01-01") { "the beginning" } else { &self.from }
+    }
 }
 
 impl StreamStatus {

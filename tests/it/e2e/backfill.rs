@@ -112,6 +112,10 @@ fn what_cannot_be_had_is_named() {
     let run = site.bench.run(&arguments).ends(69);
     assert!(run.stdout.contains("Something is left") && run.stdout.contains("left: bibs from "), "{}", run.stdout);
     assert!(run.stdout.contains("The same command goes on"), "{}", run.stdout);
+    // Nothing else tries it again.
+    let again = format!("`sierra-sync backfill bibs --ids {range}` tries again what is left");
+    assert!(run.stdout.contains(&again) && !run.stdout.contains("nothing to do"), "{}", run.stdout);
+    assert!(!run.stderr.contains("nothing to do"), "{}", run.stderr);
     site.library.with(|simulator| simulator.cancel_all_faults());
     let status = site.bench.run(&["status", "--json"]).ends(0).json_lines().pop().expect("the status");
     assert_eq!(status["streams"]["bibs"]["backfill"]["state"], "parked");

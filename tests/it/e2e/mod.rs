@@ -13,6 +13,7 @@ mod endings;
 mod failing_disk;
 mod faults;
 mod full_disk;
+mod held;
 mod kills;
 mod mends;
 mod ops;

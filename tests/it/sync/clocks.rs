@@ -8,7 +8,7 @@ use sierra_sync::sync::observer::Event;
 use sierra_sync::sync::ports::{PageFilter, SourceErrorKind};
 use sierra_sync::sync::report::summary::StreamOutcome;
 
-use crate::support::{Rig, ShelfSource, minutes};
+use crate::support::{NoVitals, Rig, ShelfSource, minutes};
 
 const BIBS: Stream = Stream::Bibs;
 
@@ -198,4 +198,21 @@ async fn without_a_sign_of_life_no_window_is_opened() {
     assert_eq!(rig.library.asked().len(), 0);
     rig.library.behave();
     rig.sync_well().await;
+}
+
+/// Our clock is set back, or Sierra's was ahead: a lag of 0 would say that all is fresh.
+#[tokio::test(start_paused = true)]
+async fn a_watermark_that_is_ahead_of_our_clock_is_told_as_such() {
+    let mut rig = loaded().await;
+    let status = async |rig: &mut Rig<ShelfSource>| {
+        let engine = rig.engine().await.expect("up");
+        engine.status(&NoVitals.inputs()).await.expect("a sound store")
+    };
+    assert_eq!(status(&mut rig).await.streams["bibs"].ahead_seconds, None);
+    rig.clock.step(SignedDuration::from_hours(-2));
+    let report = status(&mut rig).await;
+    let bibs = &report.streams["bibs"];
+    assert_eq!(bibs.lag_seconds, Some(0), "the contract's number is never negative");
+    assert!(bibs.ahead_seconds.is_some_and(|ahead| ahead > 6_000), "{bibs:?}");
+    assert!(report.message.contains("ahead of this machine's clock"), "{}", report.message);
 }

@@ -275,7 +275,7 @@ async fn a_nearly_full_disk_stops_capture_before_a_call_is_made() {
     tokio::time::sleep(minutes(2)).await;
     rig.library.asked();
     let summary = rig.sync().await;
-    assert_eq!((summary.exit, rig.library.asked().len()), (74, 0));
+    assert_eq!((summary.exit, rig.library.asked().len()), (75, 0));
     let error = summary.streams["bibs"].error.clone().expect("told why");
     assert_eq!(error.kind, "disk_low");
     rig.store.set_free_bytes(Some(1000));

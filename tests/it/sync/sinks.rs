@@ -215,7 +215,7 @@ async fn a_sink_that_chose_hold_makes_capture_wait() {
     rig.limits.outbox_max_bytes = 200_000;
     let summary = rig.sync().await;
     let bibs = &summary.streams["bibs"];
-    assert_eq!((summary.exit, bibs.error.as_ref().map(|error| error.kind.as_str())), (69, Some("outbox_full")));
+    assert_eq!((summary.exit, bibs.error.as_ref().map(|error| error.kind.as_str())), (75, Some("outbox_full")));
     assert!(bibs.changed < 2000 && bibs.changed > 100, "{bibs:?}");
     let engine = rig.engine().await.expect("up");
     engine.resume_sink("second").expect("it exists");

@@ -145,6 +145,16 @@ pub(super) fn overall(report: &StatusReport, told: &Told<'_>) -> (OverallState, 
             report.quota.resume_at.map_or_else(String::new, |at| format!(" at {}", at.strftime("%Y-%m-%dT%H:%M:%SZ")));
         return (OverallState::Ok, format!("Waiting for quota: {names}. Nothing to do: it goes on by itself{at}."));
     }
+    let ahead = report.streams.iter().filter_map(|(name, stream)| Some((name, stream.ahead_seconds?)));
+    if let Some((name, seconds)) = ahead.max_by_key(|(_, seconds)| *seconds) {
+        let hint = "one of the two clocks is wrong, and `sierra-sync check` compares them";
+        return (
+            OverallState::Ok,
+            format!(
+                "The stamps of {name} are {seconds} s ahead of this machine's clock, so that no lag can be told: {hint}."
+            ),
+        );
+    }
     if let Some(sentence) = set_aside(report) {
         return (OverallState::Ok, sentence);
     }

@@ -85,6 +85,7 @@ pub(super) fn fresh(now: Timestamp) -> StreamStatus {
         silent_since: None,
         next_run: None,
         gaps: Vec::new(),
+        ahead_seconds: None,
         rebuilding: false,
         read_to: None,
         backfill: None,

@@ -302,6 +302,19 @@ fn the_quarantine_is_told_when_it_grows_and_not_while_it_stays() {
     assert_eq!(desk.tells(), ["recovered quarantine_growth/bibs"]);
 }
 
+/// One restored state is one cause, however many streams it holds.
+#[test]
+fn a_rebuild_of_every_stream_is_told_once() {
+    let mut desk = Desk::quiet();
+    desk.stream("bibs").rebuilding = true;
+    desk.stream("items").rebuilding = true;
+    assert_eq!(desk.tells(), ["raised rebuild/"]);
+    desk.stream("bibs").rebuilding = false;
+    assert_eq!(desk.tells(), Vec::<String>::new());
+    desk.stream("items").rebuilding = false;
+    assert_eq!(desk.tells(), ["recovered rebuild/"]);
+}
+
 /// BR-065: empty windows are told once they are unlikely, by the stream that brings nothing.
 #[test]
 fn an_unlikely_silence_is_told_and_ends_with_the_next_change() {
