@@ -443,8 +443,26 @@ mod tests {
         for (json, expected) in table {
             assert_eq!(reason(Stream::Bibs, json), expected, "{json}");
         }
-        assert_eq!(reason(Stream::Items, r#"{"id":1,"bibIds":"7"}"#), "bibIds: expected a list");
         assert_eq!(reason(Stream::Items, r#"{"id":1,"location":7}"#), "location: expected an object with a code");
+    }
+
+    /// BR-020: what a record is about and hangs from is never guessed: a text in place of one of its own lists sets it
+    /// aside, in every stream that reads the list. (Within varFields BR-023 holds: see `fields`.)
+    #[test]
+    fn a_text_for_a_list_of_the_records_own_sets_it_aside() {
+        let of_bibs = [(r#""locations":"main""#, "locations"), (r#""varFields":"x""#, "varFields")];
+        let of_items = [(r#""bibIds":"123""#, "bibIds"), (r#""varFields":"x""#, "varFields")];
+        let of_patrons = [(r#""varFields":"x""#, "varFields")];
+        let tables = [(Stream::Bibs, &of_bibs[..]), (Stream::Items, &of_items), (Stream::Patrons, &of_patrons)];
+        for (stream, table) in tables {
+            for (member, key) in table {
+                let told = reason(stream, &format!(r#"{{"id":1,{member}}}"#));
+                assert_eq!(told, format!("{key}: expected a list"), "{stream}");
+            }
+        }
+        // What a stream does not read is handed on as it came.
+        assert_eq!(item(r#"{"id":1,"locations":"main"}"#).fields.get("locations").expect("kept").get(), r#""main""#);
+        assert!(bib(r#"{"id":1,"bibIds":"123"}"#).fields.get("bibIds").is_some());
     }
 
     /// D5 in spirit: depth is bounded wherever a raw value is kept, and nothing recurses on the way.

@@ -31,6 +31,7 @@ mod scrub;
 mod session;
 pub mod settings;
 mod status;
+mod subfields;
 mod token;
 mod token_call;
 pub mod transport;
