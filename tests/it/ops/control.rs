@@ -3,6 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use sierra_sync::ops::control::{AskError, ControlSocket, Desk, Line, Reply, ask};
@@ -114,7 +115,7 @@ async fn an_answer_that_never_ends_does_not_hold_the_end_up() {
     let ending = async {
         asked.notified().await;
         shutdown.cancel();
-        served.await.expect("ends");
+        tokio::time::timeout(Duration::from_secs(60), served).await.expect("in time").expect("ends");
     };
     let (answer, ()) = tokio::join!(asking, ending);
     assert!(matches!(answer, Err(AskError::BrokenOff)), "{answer:?}");
