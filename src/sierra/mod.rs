@@ -18,6 +18,7 @@ mod export_file;
 mod fields;
 mod health;
 mod http_transport;
+mod known;
 mod latch;
 mod log;
 mod numbers;
