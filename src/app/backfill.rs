@@ -7,14 +7,14 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use tokio::time::{Instant, sleep};
-use tokio_util::sync::CancellationToken;
 
 use super::assembly::{Assembly, Reach, Wishes};
 use super::chronicle::Chronicle;
 use super::desk::{OpenDesk, Question, document_of_holder};
+use super::errands;
 use super::forecast::{self, Forecast, SECONDS_PER_CALL};
 use super::pass::{CutShort, Interrupts, close};
-use crate::cli::exit::{Declined, Exit, Refused};
+use crate::cli::exit::Refused;
 use crate::config::Config;
 use crate::record::{RecordNumber, Stream};
 use crate::resilience::quota::Patience;
@@ -85,7 +85,7 @@ pub async fn backfill(config: Config, order: &BackfillOrder, shown: Option<Shown
             };
         }
     };
-    let desk = OpenDesk::open(&config, &assembly, false);
+    let desk = OpenDesk::open(&config, &assembly, None);
     // Set once, before anything is observed that needs it.
     drop(meter.client.set(Arc::clone(&assembly.client)));
     let interrupts = Interrupts::listen();
@@ -192,7 +192,7 @@ impl BackfillQuestion {
         Self { stream, numbers, since, until, locations, via, sink, force, wait: wait_for_quota, plan }
     }
 
-    fn order(&self) -> BackfillOrder {
+    pub(super) fn order(&self) -> BackfillOrder {
         let Self { stream, numbers, since, until, locations, via, sink, force, wait, plan: _ } = self.clone();
         let numbers = match numbers {
             NumbersQuestion::All => Numbers::All,
@@ -203,24 +203,18 @@ impl BackfillQuestion {
         BackfillOrder { stream, selection, via, sink, force, wait_for_quota: wait, meaning: None }
     }
 
-    /// Answers from an assembly that is at work: one JSON document, or why there is none.
-    pub(super) async fn answer(
-        &self,
-        assembly: &Assembly,
-        serving: bool,
-        cancel: &CancellationToken,
-    ) -> anyhow::Result<(String, Exit)> {
-        let order = self.order();
+    /// Whether it is only asked what a backfill would take.
+    pub(super) fn is_plan(&self) -> bool {
+        self.plan
+    }
+
+    /// Answers from an assembly that is at work what a backfill would take, in one JSON document; a backfill itself is
+    /// the errand of a service.
+    pub(super) async fn answer(&self, assembly: &Assembly, serving: bool) -> anyhow::Result<String> {
         if self.plan {
-            return Ok((serde_json::to_string(&plan_of(assembly, &order).await?)?, Exit::Ok));
+            return Ok(serde_json::to_string(&plan_of(assembly, &self.order()).await?)?);
         }
-        if !serving {
-            let sentence = "another command holds the state and is no service: try again when it has ended".to_owned();
-            return Err(Declined { sentence, exit: Exit::TryLater }.into());
-        }
-        let summary = assembly.engine.backfill_beside(&order, cancel).await.map_err(refused)?;
-        let exit = Exit::of_code(summary.exit).unwrap_or(Exit::Unavailable);
-        Ok((serde_json::to_string(&summary)?, exit))
+        Err(errands::not_here(serving))
     }
 }
 

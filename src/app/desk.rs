@@ -1,41 +1,31 @@
 //! Questions about the state, answered by whichever process holds it: this one if nobody else does, else the holder
 //! through its control socket.
 
-use std::convert::Infallible;
 use std::io;
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use futures_util::FutureExt;
-use futures_util::future::BoxFuture;
-use serde::{Deserialize, Serialize};
 use tokio::net::UnixStream;
-use tokio::sync::RwLock;
-use tokio::task::{JoinError, JoinHandle};
 use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
 
 use crate::cli::exit::{Declined, Exit};
 use crate::config::Config;
-use crate::ops::control::{AskError, ControlSocket, Desk, Line, Reply, ask as ask_holder};
-use crate::record::Stream;
+use crate::ops::control::{AskError, Line, Reply, ask as ask_holder};
 use crate::store::disk::Compacted;
 use crate::store::{self, Holder, StateLock};
+use crate::sync::StoreError;
 use crate::sync::ports::StoreErrorKind;
-use crate::sync::{Pausable, StoreError};
 
-use super::actions::{self, Operator};
 use super::assembly::{Assembly, Reach, Wishes};
-use super::backfill::BackfillQuestion;
-use super::breaker::{self, BreakerOrder};
-use super::cursor::CursorQuestion;
-use super::pausing::{self, PauseOrder};
-use super::quarantine::{self, QuarantineQuestion};
-use super::queue::{self, QueueQuestion};
-use super::reconcile::ReconcileQuestion;
-use super::recover;
+use super::quarantine::QuarantineQuestion;
+use super::queue::QueueQuestion;
+
+mod front;
+mod question;
+
+pub(super) use front::{OpenDesk, answer};
+pub(super) use question::Question;
 
 /// A service that reads its configuration again answers nobody for so long at most: it stops everything, within five
 /// seconds, and opens the state once more.
@@ -44,76 +34,6 @@ pub(super) const BACK_WITHIN: Duration = Duration::from_secs(10);
 const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(100);
 /// A state that was free at so many looks in a row is held by nobody any more.
 const ENDED_AFTER: u32 = 10;
-
-/// What can be asked. The names are spoken between processes, which may be of different versions.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "ask", rename_all = "snake_case")]
-pub(super) enum Question {
-    /// How everything stands.
-    Status,
-    /// Something about the durable queue.
-    Queue(QueueQuestion),
-    /// Something about what was set aside.
-    Quarantine(QuarantineQuestion),
-    /// A word to the breaker.
-    Breaker {
-        /// What is to become of it.
-        order: BreakerOrder,
-        /// Who says so, and why.
-        operator: Operator,
-    },
-    /// A stream or a sink is held back or let go.
-    Pausing {
-        /// Which of both.
-        order: PauseOrder,
-        /// What.
-        what: Pausable,
-        /// Who says so, and why.
-        operator: Operator,
-    },
-    /// A pass as soon as one can be made: for services.
-    SyncNow {
-        /// Over these streams; none means all.
-        streams: Vec<Stream>,
-        /// Who says so, and why.
-        operator: Operator,
-    },
-    /// What people did by command.
-    BreakerHistory,
-    /// Back to work after a stall.
-    Recover {
-        /// The streams whose smallest pages are asked for.
-        streams: Vec<Stream>,
-        /// Who says so, and why.
-        operator: Operator,
-        /// Whether long waits for quota are sat out.
-        wait: bool,
-    },
-    /// Where streams stand, and where they are put.
-    Cursor(CursorQuestion),
-    /// Records to be read once more. Whoever opens the state does that without asking.
-    Backfill(BackfillQuestion),
-    /// A stream to be compared. Whoever opens the state does that without asking.
-    Reconcile(ReconcileQuestion),
-}
-
-impl Question {
-    /// What answering it may touch.
-    fn reach(&self) -> Reach {
-        match self {
-            Self::Status | Self::BreakerHistory => Reach::Look,
-            Self::Queue(question) => question.reach(),
-            Self::Quarantine(question) => question.reach(),
-            Self::Cursor(question) => question.reach(),
-            Self::Breaker { .. }
-            | Self::Pausing { .. }
-            | Self::SyncNow { .. }
-            | Self::Recover { .. }
-            | Self::Backfill(_)
-            | Self::Reconcile(_) => Reach::Everything,
-        }
-    }
-}
 
 /// Answers `question` from the state, or asks the process that holds it. `hear` is given each line of the answer.
 ///
@@ -301,195 +221,4 @@ async fn answer_here(
     }
     heard?;
     answered
-}
-
-/// The answer itself. `serving` is whether a service runs, rather than a command that ends.
-pub(super) async fn answer(
-    assembly: &Assembly,
-    serving: bool,
-    question: &Question,
-    reply: &Reply,
-) -> anyhow::Result<Exit> {
-    match question {
-        Question::Status => {
-            let report = assembly.status(serving).await?;
-            reply.data(serde_json::to_string(&report)?).await;
-            Ok(Exit::Ok)
-        }
-        Question::Queue(question) => queue::answer(assembly, serving, question, reply).await,
-        Question::Quarantine(question) => quarantine::answer(assembly, serving, question, reply).await,
-        Question::Cursor(question) => {
-            let lines = question.answer(Arc::clone(&assembly.store), assembly.ground.clone()).await?;
-            for line in lines {
-                reply.data(line).await;
-            }
-            Ok(Exit::Ok)
-        }
-        Question::Breaker { order, operator } => {
-            let report = breaker::by_the_holder(assembly, *order, operator)?;
-            reply.data(serde_json::to_string(&report)?).await;
-            Ok(Exit::Ok)
-        }
-        Question::Pausing { order, what, operator } => {
-            let report = pausing::by_the_holder(assembly, *order, what, operator).await?;
-            reply.data(serde_json::to_string(&report)?).await;
-            Ok(Exit::Ok)
-        }
-        Question::SyncNow { streams, operator } => {
-            reply.talk(pausing::sync_now(assembly, serving, streams, operator)?).await;
-            Ok(Exit::Ok)
-        }
-        Question::BreakerHistory => {
-            reply.data(serde_json::to_string(&actions::all(assembly.store.as_ref())?)?).await;
-            Ok(Exit::Ok)
-        }
-        Question::Recover { streams, operator, wait } => {
-            let report = recover::by_the_holder(assembly, streams.clone(), operator, *wait, reply).await?;
-            reply.data(serde_json::to_string(&report)?).await;
-            Ok(Exit::of_code(report.exit).unwrap_or(Exit::Unavailable))
-        }
-        Question::Backfill(question) => {
-            let (data, exit) = question.answer(assembly, serving, &CancellationToken::new()).await?;
-            reply.data(data).await;
-            Ok(exit)
-        }
-        Question::Reconcile(question) => {
-            let (data, exit) = question.answer(assembly, serving, &CancellationToken::new()).await?;
-            reply.data(data).await;
-            Ok(exit)
-        }
-    }
-}
-
-/// Answers the callers of the control socket from a running assembly.
-struct FrontDesk {
-    assembly: Arc<Assembly>,
-    serving: bool,
-    shutdown: CancellationToken,
-    /// Held by whatever goes on when nobody listens any more.
-    at_work: Arc<RwLock<()>>,
-}
-
-impl FrontDesk {
-    /// Lets `work` answer, which goes on when whoever asked has gone away.
-    async fn at_length<F>(
-        &self,
-        reply: &Reply,
-        work: impl FnOnce(Arc<Assembly>, bool, CancellationToken) -> F,
-    ) -> anyhow::Result<Exit>
-    where
-        F: Future<Output = anyhow::Result<(String, Exit)>> + Send + 'static,
-    {
-        let at_work = Arc::clone(&self.at_work).read_owned().await;
-        let working = work(Arc::clone(&self.assembly), self.serving, self.shutdown.clone());
-        let task = tokio::spawn(async move {
-            let answered = working.await;
-            drop(at_work);
-            answered
-        });
-        let (data, exit) = task.await.context("this command met a defect; please report the place logged before")??;
-        reply.data(data).await;
-        Ok(exit)
-    }
-}
-
-impl Desk for FrontDesk {
-    fn answer<'a>(&'a self, question: &'a str, reply: &'a Reply) -> BoxFuture<'a, u8> {
-        Box::pin(async move {
-            let Ok(question) = serde_json::from_str::<Question>(question) else {
-                let version = env!("CARGO_PKG_VERSION");
-                let sentence = format!(
-                    "the process that holds the state (version {version}) does not know this command; stop it, or use \
-                     the same version"
-                );
-                reply.talk(sentence).await;
-                return Exit::Usage.code();
-            };
-            let answered = match question {
-                Question::Backfill(question) => {
-                    self.at_length(reply, |assembly, serving, over| async move {
-                        question.answer(&assembly, serving, &over).await
-                    })
-                    .await
-                }
-                Question::Reconcile(question) => {
-                    self.at_length(reply, |assembly, serving, over| async move {
-                        question.answer(&assembly, serving, &over).await
-                    })
-                    .await
-                }
-                question => answer(&self.assembly, self.serving, &question, reply).await,
-            };
-            match answered {
-                Ok(exit) => exit.code(),
-                Err(error) => {
-                    reply.talk(format!("{error:#}")).await;
-                    Exit::of_error(&error).code()
-                }
-            }
-        })
-    }
-}
-
-/// Answers at the control socket until dropped. A socket that cannot be made is logged and does without: the process
-/// does its work, and other commands are told who holds the state.
-pub(super) struct OpenDesk {
-    shutdown: CancellationToken,
-    serving: JoinHandle<()>,
-    at_work: Arc<RwLock<()>>,
-}
-
-impl OpenDesk {
-    /// Opens the desk of `assembly`, if it holds a state. `serving` is whether it is a service.
-    pub(super) fn open(config: &Config, assembly: &Arc<Assembly>, serving: bool) -> Option<Self> {
-        let lock = assembly.lock()?;
-        let socket = ControlSocket::bind(&config.store.path).and_then(|socket| {
-            if let Some(elsewhere) = socket.elsewhere(&config.store.path) {
-                announce(lock, elsewhere).map_err(io::Error::other)?;
-            }
-            Ok(socket)
-        });
-        let socket = match socket {
-            Ok(socket) => socket,
-            Err(error) => {
-                tracing::warn!(
-                    event = "control_socket_failed",
-                    "no other command can look into this process: failed to make its control socket: {error}"
-                );
-                return None;
-            }
-        };
-        let shutdown = CancellationToken::new();
-        let at_work = Arc::new(RwLock::new(()));
-        let desk = Arc::new(FrontDesk {
-            assembly: Arc::clone(assembly),
-            serving,
-            shutdown: shutdown.clone(),
-            at_work: Arc::clone(&at_work),
-        });
-        let (supervisor, over) = (assembly.engine.supervisor(), shutdown.clone());
-        let serving = tokio::spawn(async move {
-            let answering = || socket.serve(desk.clone(), over.clone()).map(Ok::<(), Infallible>);
-            let Ok(()) = supervisor.run("control socket", &over, answering).await;
-        });
-        Some(Self { serving, shutdown, at_work })
-    }
-
-    /// Returns when nobody is answered any more though nobody said so.
-    pub(super) async fn ended(&mut self) -> Result<Result<(), Infallible>, JoinError> {
-        (&mut self.serving).await.map(Ok)
-    }
-
-    /// Answers nobody any more. Returns once nothing holds the assembly.
-    pub(super) async fn close(self) {
-        self.shutdown.cancel();
-        if !self.serving.is_finished() {
-            drop(self.serving.await);
-        }
-        drop(self.at_work.write().await);
-    }
-}
-
-fn announce(lock: &StateLock, socket: &std::path::Path) -> Result<(), StoreError> {
-    lock.announce(&Holder { socket: Some(socket.to_owned()), ..Holder::this_process() })
 }

@@ -14,6 +14,7 @@ mod cursor;
 mod damage;
 mod demo;
 mod desk;
+mod errands;
 mod forecast;
 mod last_status;
 mod observatory;

@@ -43,7 +43,7 @@ async fn sync_once(config: &Config, args: &SyncArgs) -> anyhow::Result<PassSumma
     let assembly = Arc::new(Assembly::open(config, wishes).await?);
     heed_pauses(&assembly, &args.streams)?;
     keep_status(config, &assembly, args).await;
-    let desk = if args.dry_run { None } else { OpenDesk::open(config, &assembly, false) };
+    let desk = if args.dry_run { None } else { OpenDesk::open(config, &assembly, None) };
     let options =
         SyncOptions { streams: args.streams.iter().map(|name| (*name).into()).collect(), wait_for_quota: args.wait };
     let interrupts = Interrupts::listen();

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use tokio_util::sync::CancellationToken;
 
 use super::assembly::{Assembly, Wishes};
 use super::backfill::refused;
 use super::desk::{OpenDesk, Question, document_of_holder};
+use super::errands;
 use super::pass::{Interrupts, close};
 use crate::cli::exit::{Declined, Exit};
 use crate::config::Config;
@@ -30,12 +30,12 @@ pub async fn reconcile(config: Config, order: &ReconcileOrder) -> anyhow::Result
             return document_of_holder(&config, &question, held).await;
         }
     };
-    let desk = OpenDesk::open(&config, &assembly, false);
+    let desk = OpenDesk::open(&config, &assembly, None);
     let interrupts = Interrupts::listen();
     assembly.client.await_health_checks(interrupts.cancel.clone());
     let outcome = assembly.engine.reconcile(order, &interrupts.cancel).await;
     drop(interrupts);
-    let ReconcileOutcome { found, mut exit, summary } = outcome.map_err(declined)?;
+    let ReconcileOutcome { found, is_whole: _, mut exit, summary } = outcome.map_err(declined)?;
     match summary {
         Some(mut summary) => {
             let before = summary.exit;
@@ -58,24 +58,18 @@ pub(super) struct ReconcileQuestion {
 }
 
 impl ReconcileQuestion {
-    /// Answers from an assembly that is at work: one JSON document, or why there is none.
-    pub(super) async fn answer(
-        self,
-        assembly: &Assembly,
-        serving: bool,
-        cancel: &CancellationToken,
-    ) -> anyhow::Result<(String, Exit)> {
-        if !serving {
-            let sentence = "another command holds the state and is no service: try again when it has ended".to_owned();
-            return Err(Declined { sentence, exit: Exit::TryLater }.into());
-        }
-        let outcome = assembly.engine.reconcile_beside(&self.order, cancel).await.map_err(declined)?;
-        let exit = Exit::of_code(outcome.exit).unwrap_or(Exit::Unavailable);
-        Ok((serde_json::to_string(&outcome.found)?, exit))
+    /// What is to be done.
+    pub(super) fn order(self) -> ReconcileOrder {
+        self.order
+    }
+
+    /// It is the errand of a service.
+    pub(super) fn decline(self, serving: bool) -> anyhow::Result<Exit> {
+        Err(errands::not_here(serving))
     }
 }
 
-fn declined(error: EngineError) -> anyhow::Error {
+pub(super) fn declined(error: EngineError) -> anyhow::Error {
     match error {
         EngineError::SweepUnderWay { .. } => Declined { sentence: error.to_string(), exit: Exit::TryLater }.into(),
         error => refused(error),

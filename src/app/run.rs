@@ -23,6 +23,7 @@ use super::alerts;
 use super::assembly::{Assembly, Wishes};
 use super::chronicle::Chronicle;
 use super::desk::{self, OpenDesk};
+use super::errands::{Errands, Rest};
 use super::observatory::{self, Observatory};
 use super::progress::Progress;
 use super::{damage, last_status, systemd};
@@ -47,27 +48,42 @@ pub type LoadConfig = dyn Fn() -> Result<(Config, Vec<Warning>, Written), Proble
 /// fails.
 pub async fn run(load: &LoadConfig) -> anyhow::Result<()> {
     let mut signals = Signals::install().context("failed to listen for signals")?;
-    let (mut config, warnings, mut written) = load()?;
+    let (config, warnings, written) = load()?;
     tell(&warnings);
     let ground = Ground {
         metrics: recorder(),
         history: observatory::history(&config),
         progress: Arc::new(Progress::new(Chronicle::default())),
+        errands: Arc::new(Errands::default()),
     };
-    let mut service = Service::start(&config, &ground).await?;
+    let ended = serve(config, written, load, &mut signals, &ground).await;
+    // Whoever still waits for an errand is told that it is left.
+    ground.errands.rest(Rest::ForGood).await;
+    ground.errands.take_leave().await;
+    ended
+}
+
+async fn serve(
+    mut config: Config,
+    mut written: Written,
+    load: &LoadConfig,
+    signals: &mut Signals,
+    ground: &Ground,
+) -> anyhow::Result<()> {
+    let mut service = Service::start(&config, ground).await?;
     loop {
         systemd::ready();
         tracing::info!(
             event = "service_started",
             "following Sierra; SIGTERM stops, SIGHUP reads the configuration again"
         );
-        let why = service.until_told(&mut signals, load, &written).await;
+        let why = service.until_told(signals, load, &written).await;
         match why {
             Why::Stop => {
                 systemd::stopping();
                 tracing::info!(event = "service_stopping", "stopping");
                 tokio::select! {
-                    stopped = service.stop() => stopped?,
+                    stopped = service.stop(Rest::ForGood) => stopped?,
                     () = signals.asked_to_stop() => tracing::warn!(event = "service_stopped", "told twice: stops at once"),
                 }
                 return Ok(());
@@ -75,24 +91,24 @@ pub async fn run(load: &LoadConfig) -> anyhow::Result<()> {
             Why::Failed(error) => {
                 let error = anyhow::Error::new(error);
                 service.assembly.failed_with(&error);
-                drop(service.stop().await);
+                drop(service.stop(Rest::ForGood).await);
                 if !damage::is_damage(&error) {
                     systemd::stopping();
                     return Err(error).context("failed to follow Sierra");
                 }
                 tracing::error!(event = "state_damaged", "the state is damaged and is begun anew: {error:#}");
-                service = Service::start(&config, &ground).await?;
+                service = Service::start(&config, ground).await?;
             }
             Why::Ended(defect) => {
-                drop(service.stop().await);
+                drop(service.stop(Rest::ForGood).await);
                 systemd::stopping();
                 return Err(defect).context("failed to go on");
             }
             Why::Changed(fresh) => {
                 systemd::reloading();
-                service.stop().await?;
+                service.stop(Rest::UntilTakenUp).await?;
                 let (fresh_config, fresh_written) = *fresh;
-                service = match Service::start_again(&fresh_config, &ground).await {
+                service = match Service::start_again(&fresh_config, ground).await {
                     Ok(started) => {
                         (config, written) = (fresh_config, fresh_written);
                         started
@@ -102,7 +118,7 @@ pub async fn run(load: &LoadConfig) -> anyhow::Result<()> {
                             event = "reload_failed",
                             "goes on with the configuration it had, since the new one cannot be used: {error:#}"
                         );
-                        let started = Service::start_again(&config, &ground).await;
+                        let started = Service::start_again(&config, ground).await;
                         started.context("failed to go on with the old configuration")?
                     }
                 };
@@ -116,6 +132,7 @@ struct Ground {
     metrics: PrometheusHandle,
     history: History,
     progress: Arc<Progress<Chronicle>>,
+    errands: Arc<Errands>,
 }
 
 /// Why a service ends.
@@ -140,6 +157,7 @@ struct Service {
     endpoint: JoinHandle<std::io::Result<()>>,
     alerts: JoinHandle<anyhow::Result<()>>,
     desk: Option<OpenDesk>,
+    errands: Arc<Errands>,
     /// The state directory.
     state: PathBuf,
 }
@@ -188,7 +206,8 @@ impl Service {
             supervisor.run("ops endpoint", &over, serving).await
         });
         let alerts = tokio::spawn(watch(config, &assembly, &observatory, &ground.progress, &active, &cancel));
-        let desk = OpenDesk::open(config, &assembly, true);
+        ground.errands.begin(&assembly);
+        let desk = OpenDesk::open(config, &assembly, Some(&ground.errands));
         let (follower, stop) = (Arc::clone(&assembly), cancel.clone());
         let following = tokio::spawn(async move { follower.engine.follow(&stop).await });
         let progress = Arc::clone(&ground.progress);
@@ -201,6 +220,7 @@ impl Service {
             endpoint,
             alerts,
             desk,
+            errands: Arc::clone(&ground.errands),
             state: config.store.path.clone(),
         })
     }
@@ -245,16 +265,21 @@ impl Service {
         }
     }
 
-    /// Stops everything: what is in flight is committed or given up, sinks publish what they hold open.
+    /// Stops everything: what is in flight is committed or given up, sinks publish what they hold open. Errands `rest`.
     ///
     /// # Errors
     /// When the store failed meanwhile.
-    async fn stop(self) -> anyhow::Result<()> {
+    async fn stop(self, rest: Rest) -> anyhow::Result<()> {
         self.cancel.cancel();
         let assembly = &self.assembly;
+        let errands = self.errands;
         let stopping = async move {
+            errands.rest(rest).await;
             if let Some(desk) = self.desk {
                 desk.close().await;
+            }
+            if rest == Rest::ForGood {
+                errands.take_leave().await;
             }
             if !self.following.is_finished()
                 && let Ok(Err(error)) = self.following.await

@@ -2,7 +2,8 @@
 //!
 //! One question a connection. The caller sends one line of JSON; the holder answers in lines: `"accepted"` at once,
 //! then any number of `{"data":"…"}` (for the caller's stdout) and `{"talk":"…"}` (for its stderr), last
-//! `{"exit":code}`. A caller that goes away ends nothing: what it asked for goes on.
+//! `{"exit":code}`. A caller that goes away ends nothing: what it asked for goes on. Whoever waits for a long answer
+//! goes on waiting while the socket is closed and another opened, as when a service reads its configuration again.
 
 mod caller;
 mod place;
@@ -36,6 +37,13 @@ pub enum Line {
 pub trait Desk: Send + Sync {
     /// Answers `question`, a JSON text that nobody has checked. Returns the exit code of the command.
     fn answer<'a>(&'a self, question: &'a str, reply: &'a Reply) -> BoxFuture<'a, u8>;
+
+    /// The answer to a `question` that may take longer than this desk lasts, if it is such a question. It may hold
+    /// nothing of the desk: whoever asks is left waiting for it after [`ControlSocket::serve`] has ended.
+    fn answer_at_length(&self, question: &str, reply: &Reply) -> Option<BoxFuture<'static, u8>> {
+        let _ = (question, reply);
+        None
+    }
 }
 
 /// Where an answer goes, line by line. Whether anybody still listens does not matter to whoever answers.

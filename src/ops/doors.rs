@@ -23,7 +23,8 @@ use tokio_util::sync::CancellationToken;
 const MOST: usize = 96;
 /// The head of a request arrives within this time, the next one of the same connection too.
 const HEAD_WITHIN: Duration = Duration::from_secs(10);
-/// What a connection buffers of a head, in bytes.
+/// What a connection buffers of a head, in bytes. A longer one, or one of over a hundred headers, is refused by hyper with
+/// a bare 431: it never becomes a request, so no handler or layer of ours is asked, and hyper takes no body for it.
 const LONGEST_HEAD: usize = 16 * 1024;
 /// Answers under way have so long at the end.
 const ENDS_WITHIN: Duration = Duration::from_secs(1);

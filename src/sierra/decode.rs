@@ -4,17 +4,14 @@
 //! nowhere else. One entry that cannot be read does not spoil its page (BR-020): it becomes a [`BadEntry`] that says
 //! where and why, in its place among the others.
 
-use jiff::Timestamp;
-use jiff::civil::{Date, DateTime};
-use jiff::tz::TimeZone;
 use serde_json::value::RawValue;
 
 use super::envelope::{self, InvalidBody, Opened};
-use super::fields::{self, FieldError};
+use super::fields::FieldError;
+use super::known::Known;
 use super::wire::{RawObject, WireEntry};
-use crate::record::{Bib, Entry, Fields, Item, Live, RawPatron, RecordNumber, Stream, Tombstone, VarField, surrogate};
+use crate::record::{Entry, Fields, Stream, surrogate};
 use crate::sync::ports::BadEntry;
-use crate::sync::window::whole_second;
 
 /// The entries of a page, decoded one by one.
 #[derive(Debug)]
@@ -96,207 +93,10 @@ fn shareable(stream: Stream, object: &RawObject<'_>) -> Option<Box<RawValue>> {
     serde_json::value::to_raw_value(&fields).ok()
 }
 
-/// The raw values of the keys that are read, absent where the key is omitted or null.
-#[derive(Default)]
-struct Known<'a> {
-    id: Option<&'a RawValue>,
-    updated: Option<&'a RawValue>,
-    deleted: Option<&'a RawValue>,
-    deleted_on: Option<&'a RawValue>,
-    suppressed: Option<&'a RawValue>,
-    location: Option<&'a RawValue>,
-    locations: Option<&'a RawValue>,
-    bib_ids: Option<&'a RawValue>,
-    fixed_fields: Option<&'a RawValue>,
-    var_fields: Option<&'a RawValue>,
-    marc: Option<&'a RawValue>,
-    too_deep: Option<FieldError>,
-}
-
-impl<'a> Known<'a> {
-    fn of(object: &RawObject<'a>) -> Self {
-        let mut known = Self::default();
-        for (key, raw) in object.iter() {
-            let value = if raw.get() == "null" { None } else { Some(raw) };
-            match key {
-                "id" => known.id = value,
-                "updatedDate" => known.updated = value,
-                "deleted" => known.deleted = value,
-                "deletedDate" => known.deleted_on = value,
-                "suppressed" => known.suppressed = value,
-                "location" => known.location = value,
-                "locations" => known.locations = value,
-                "bibIds" => known.bib_ids = value,
-                // Decoding bounds the depth of these two itself.
-                "fixedFields" => known.fixed_fields = value,
-                "varFields" => known.var_fields = value,
-                "marc" => known.marc = value,
-                _ => {}
-            }
-            if !matches!(key, "fixedFields" | "varFields") && fields::is_too_deep(raw) {
-                known.too_deep.get_or_insert_with(|| FieldError::too_deep(key));
-            }
-        }
-        known
-    }
-
-    fn read(&self, stream: Stream, object: &RawObject<'_>) -> Result<Entry, FieldError> {
-        let id = self.id()?;
-        if let Some(error) = &self.too_deep {
-            return Err(error.clone());
-        }
-        let updated = self.updated.map(|raw| instant("updatedDate", raw)).transpose()?.flatten();
-        if self.is_tombstone()? {
-            let deleted_on = self.deleted_on.and_then(day);
-            return Ok(Entry::Tombstone(Tombstone { id, deleted_on, updated }));
-        }
-        let suppressed = self.suppressed.map_or(Ok(false), |raw| flag("suppressed", raw))?;
-        Ok(Entry::Live(match stream {
-            Stream::Bibs => Live::Bib(Box::new(Bib {
-                id,
-                updated,
-                suppressed,
-                locations: self.locations()?,
-                var_fields: self.var_fields()?,
-                marc: self.marc.map(ToOwned::to_owned),
-                fields: kept(object),
-            })),
-            Stream::Items => Live::Item(Box::new(Item {
-                id,
-                updated,
-                suppressed,
-                location: self.location.map(|raw| code("location", raw)).transpose()?.flatten(),
-                bib_ids: self.bib_ids()?,
-                var_fields: self.var_fields()?.unwrap_or_default(),
-                fields: kept(object),
-            })),
-            Stream::Patrons => {
-                // Not kept apart, but what masking will read must be bounded as in the other streams.
-                self.var_fields()?;
-                Live::Patron(Box::new(RawPatron::new(id, updated, suppressed, kept(object))))
-            }
-        }))
-    }
-
-    fn id(&self) -> Result<RecordNumber, FieldError> {
-        let expected = || FieldError::new("id", "a record number");
-        let number: RecordNumber = serde_json::from_str(self.id.ok_or_else(expected)?.get()).map_err(|_| expected())?;
-        // No record has the number 0, and no position can lie before it.
-        if number.value() == 0 { Err(expected()) } else { Ok(number) }
-    }
-
-    /// `deleted` decides; where it is missing (`fields=id,deletedDate`) the date does.
-    fn is_tombstone(&self) -> Result<bool, FieldError> {
-        match self.deleted {
-            Some(raw) => flag("deleted", raw),
-            None => Ok(self.deleted_on.is_some()),
-        }
-    }
-
-    fn locations(&self) -> Result<Vec<String>, FieldError> {
-        let mut codes = Vec::new();
-        for (index, raw) in list("locations", self.locations)?.into_iter().enumerate() {
-            codes.extend(code(&format!("locations[{index}]"), raw)?);
-        }
-        Ok(codes)
-    }
-
-    /// The bibs that an item hangs from, each once, in Sierra's order.
-    fn bib_ids(&self) -> Result<Vec<RecordNumber>, FieldError> {
-        let mut ids: Vec<RecordNumber> = Vec::new();
-        for (index, raw) in list("bibIds", self.bib_ids)?.into_iter().enumerate() {
-            if raw.get() == "null" || is_foreign(raw) {
-                continue;
-            }
-            let id = serde_json::from_str(raw.get())
-                .map_err(|_| FieldError::new(&format!("bibIds[{index}]"), "a record number"))?;
-            if !ids.contains(&id) {
-                ids.push(id);
-            }
-        }
-        Ok(ids)
-    }
-
-    /// The variable fields. The fixed ones are only looked at, and stay among the raw fields as they came.
-    fn var_fields(&self) -> Result<Option<Vec<VarField>>, FieldError> {
-        self.fixed_fields.map_or(Ok(()), fields::check_fixed)?;
-        self.var_fields.map(fields::variable).transpose()
-    }
-}
-
-/// Every key with its value, as it came.
-fn kept(object: &RawObject<'_>) -> Fields {
-    Fields::new(object.iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect())
-}
-
-/// A record of another library in a consortium (`1234567@site`): it can be named in a link and never appears in a
-/// list (sierra-api.md §7 item 16), so there is no record of ours to link to. It stays visible under `bibIds`.
-fn is_foreign(raw: &RawValue) -> bool {
-    raw.get().contains('@')
-}
-
-fn list<'a>(path: &str, raw: Option<&'a RawValue>) -> Result<Vec<&'a RawValue>, FieldError> {
-    raw.map_or_else(
-        || Ok(Vec::new()),
-        |raw| serde_json::from_str(raw.get()).map_err(|_| FieldError::new(path, "a list")),
-    )
-}
-
-fn flag(path: &str, raw: &RawValue) -> Result<bool, FieldError> {
-    match raw.get() {
-        "true" | "\"true\"" => Ok(true),
-        "false" | "\"false\"" => Ok(false),
-        _ => Err(FieldError::new(path, "true or false")),
-    }
-}
-
-/// A trimmed code: of `{"code":…}`, or a bare text. Blank and null are no code.
-fn code(path: &str, raw: &RawValue) -> Result<Option<String>, FieldError> {
-    if raw.get() == "null" {
-        return Ok(None);
-    }
-    if let Ok(text) = serde_json::from_str::<String>(raw.get()) {
-        return Ok(trimmed(&text));
-    }
-    let object: RawObject<'_> =
-        serde_json::from_str(raw.get()).map_err(|_| FieldError::new(path, "an object with a code"))?;
-    let Some((_, value)) = object.iter().filter(|(key, _)| *key == "code").last() else { return Ok(None) };
-    let text: Option<String> =
-        serde_json::from_str(value.get()).map_err(|_| FieldError::new(&format!("{path}.code"), "text"))?;
-    Ok(text.as_deref().and_then(trimmed))
-}
-
-fn trimmed(text: &str) -> Option<String> {
-    let text = text.trim();
-    if text.is_empty() { None } else { Some(text.to_owned()) }
-}
-
-/// A date and time in whole seconds. Sierra writes `Z`; a stamp without a zone is taken for UTC, as all of Sierra's
-/// stamps are (sierra-api.md §7 item 13). Blank is absent (BR-021).
-fn instant(path: &str, raw: &RawValue) -> Result<Option<Timestamp>, FieldError> {
-    let expected = || FieldError::new(path, "a date and time");
-    let text: &str = serde_json::from_str(raw.get()).map_err(|_| expected())?;
-    let text = text.trim();
-    if text.is_empty() {
-        return Ok(None);
-    }
-    let at = text
-        .parse::<Timestamp>()
-        .or_else(|_| text.parse::<DateTime>().and_then(|local| TimeZone::UTC.to_timestamp(local)));
-    at.map(|at| Some(whole_second(at))).map_err(|_| expected())
-}
-
-/// The day of a deletion, as written. A day that cannot be read is unknown: the deletion itself is certain, and
-/// setting it aside would keep a dead record alive.
-fn day(raw: &RawValue) -> Option<Date> {
-    let text: &str = serde_json::from_str(raw.get()).ok()?;
-    text.trim().get(..10)?.parse().ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::Subfield;
+    use crate::record::{Bib, Item, Live, RecordNumber, Subfield, VarField};
 
     fn page(stream: Stream, entries: &str) -> Vec<Result<Entry, BadEntry>> {
         decode_page(stream, format!(r#"{{"total":1,"entries":[{entries}]}}"#).as_bytes()).expect("a page").entries
@@ -443,8 +243,26 @@ mod tests {
         for (json, expected) in table {
             assert_eq!(reason(Stream::Bibs, json), expected, "{json}");
         }
-        assert_eq!(reason(Stream::Items, r#"{"id":1,"bibIds":"7"}"#), "bibIds: expected a list");
         assert_eq!(reason(Stream::Items, r#"{"id":1,"location":7}"#), "location: expected an object with a code");
+    }
+
+    /// BR-020: what a record is about and hangs from is never guessed: a text in place of one of its own lists sets it
+    /// aside, in every stream that reads the list. (Within varFields BR-023 holds: see `fields`.)
+    #[test]
+    fn a_text_for_a_list_of_the_records_own_sets_it_aside() {
+        let of_bibs = [(r#""locations":"main""#, "locations"), (r#""varFields":"x""#, "varFields")];
+        let of_items = [(r#""bibIds":"123""#, "bibIds"), (r#""varFields":"x""#, "varFields")];
+        let of_patrons = [(r#""varFields":"x""#, "varFields")];
+        let tables = [(Stream::Bibs, &of_bibs[..]), (Stream::Items, &of_items), (Stream::Patrons, &of_patrons)];
+        for (stream, table) in tables {
+            for (member, key) in table {
+                let told = reason(stream, &format!(r#"{{"id":1,{member}}}"#));
+                assert_eq!(told, format!("{key}: expected a list"), "{stream}");
+            }
+        }
+        // What a stream does not read is handed on as it came.
+        assert_eq!(item(r#"{"id":1,"locations":"main"}"#).fields.get("locations").expect("kept").get(), r#""main""#);
+        assert!(bib(r#"{"id":1,"bibIds":"123"}"#).fields.get("bibIds").is_some());
     }
 
     /// D5 in spirit: depth is bounded wherever a raw value is kept, and nothing recurses on the way.

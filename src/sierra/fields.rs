@@ -10,9 +10,10 @@ use std::marker::PhantomData;
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
+use super::subfields::{WireSubfield, WireSubfields};
 use super::var_fields;
 use super::wire::RawObject;
-use crate::record::{Scalar, Subfield, VarField};
+use crate::record::{Scalar, VarField};
 
 /// Nothing of Sierra's nests deeper than a handful of levels. Readers of our output commonly stop at 128, and ours
 /// wraps a record in a few levels more.
@@ -99,10 +100,10 @@ fn with_care(raw: &RawValue) -> Result<Vec<VarField>, FieldError> {
 
 /// A list that is read straight into records. It begins with the room that a usual one needs: growing step by step
 /// costs a good part of the time that decoding takes.
-struct ListOf<W: Wire, const USUAL: usize>(Vec<W::Record>);
+pub(super) struct ListOf<W: Wire, const USUAL: usize>(pub(super) Vec<W::Record>);
 
 /// A wire shape that is a record already. What stands for a null in a list is the empty one, which MARC reports.
-trait Wire {
+pub(super) trait Wire {
     type Record: Default;
 
     fn into_record(self) -> Self::Record;
@@ -137,14 +138,6 @@ impl Wire for WireVarField {
     type Record = VarField;
 
     fn into_record(self) -> VarField {
-        self.0
-    }
-}
-
-impl Wire for WireSubfield {
-    type Record = Subfield;
-
-    fn into_record(self) -> Subfield {
         self.0
     }
 }
@@ -184,8 +177,8 @@ impl<'de> Deserialize<'de> for WireVarField {
                         VarFieldKey::Ind2 => field.ind2 = text(&mut map)?.map(Into::into),
                         VarFieldKey::Content => field.content = text(&mut map)?.map(Into::into),
                         VarFieldKey::Subfields => {
-                            let list = map.next_value::<Option<ListOf<WireSubfield, 4>>>()?;
-                            field.subfields = list.map(|list| list.0).unwrap_or_default();
+                            field.subfields =
+                                map.next_value::<Option<WireSubfields>>()?.map_or_else(Vec::new, |it| it.0);
                         }
                         VarFieldKey::Other => skip(&mut map)?,
                     }
@@ -197,50 +190,13 @@ impl<'de> Deserialize<'de> for WireVarField {
     }
 }
 
-struct WireSubfield(Subfield);
-
-#[derive(serde::Deserialize)]
-#[serde(field_identifier, rename_all = "camelCase")]
-enum SubfieldKey {
-    Tag,
-    Content,
-    #[serde(other)]
-    Other,
-}
-
-impl<'de> Deserialize<'de> for WireSubfield {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct SubfieldVisitor;
-        impl<'de> Visitor<'de> for SubfieldVisitor {
-            type Value = WireSubfield;
-
-            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-                formatter.write_str("an object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<WireSubfield, A::Error> {
-                let mut subfield = Subfield::default();
-                while let Some(key) = map.next_key()? {
-                    match key {
-                        SubfieldKey::Tag => subfield.tag = text(&mut map)?.unwrap_or_default().into(),
-                        SubfieldKey::Content => subfield.content = text(&mut map)?.unwrap_or_default().into(),
-                        SubfieldKey::Other => skip(&mut map)?,
-                    }
-                }
-                Ok(WireSubfield(subfield))
-            }
-        }
-        deserializer.deserialize_map(SubfieldVisitor)
-    }
-}
-
 /// A text, or a number where one was expected (BR-023); `None` for null.
-fn text<'de, A: MapAccess<'de>>(map: &mut A) -> Result<Option<Cow<'de, str>>, A::Error> {
+pub(super) fn text<'de, A: MapAccess<'de>>(map: &mut A) -> Result<Option<Cow<'de, str>>, A::Error> {
     Ok(map.next_value::<Option<Scalar<'de>>>()?.map(|scalar| scalar.0))
 }
 
 /// Passes over the value of a key we do not know; it stays in the raw fields, so its depth counts.
-fn skip<'de, A: MapAccess<'de>>(map: &mut A) -> Result<(), A::Error> {
+pub(super) fn skip<'de, A: MapAccess<'de>>(map: &mut A) -> Result<(), A::Error> {
     if is_too_deep(map.next_value::<&'de RawValue>()?) { Err(A::Error::custom("nested too deeply")) } else { Ok(()) }
 }
 
@@ -283,6 +239,9 @@ fn locate_in_object(path: &str, raw: &RawValue, texts: &[&str]) -> FieldError {
 }
 
 fn locate_in_subfields(path: &str, raw: &RawValue) -> Option<FieldError> {
+    if raw.get().starts_with('"') {
+        return None;
+    }
     let Ok(subfields) = serde_json::from_str::<Option<Vec<&RawValue>>>(raw.get()) else {
         return Some(FieldError::new(path, "a list"));
     };
@@ -395,6 +354,22 @@ mod tests {
             note.subfields.iter().map(|subfield| (subfield.tag.as_ref(), subfield.content.as_ref())).collect();
         assert_eq!(texts, [("", ""), ("6", "1984"), ("a", "")]);
         assert_eq!(fixed.content.as_deref(), Some("20240309"));
+    }
+
+    /// BR-023: it stands where its field is, without a code, so that the mapping to MARC leaves it out and says so.
+    #[test]
+    fn a_text_for_subfields_is_one_without_a_code() {
+        let json = r#"[{"marcTag":"245","subfields":"T\u0069tle"},{"marcTag":"500","subfields":["note",{"tag":"a"}]}]"#;
+        let raw: &RawValue = serde_json::from_str(json).expect("JSON");
+        let fields = variable(raw).expect("understood");
+        let texts = |index: usize| -> Vec<(&str, &str)> {
+            fields[index].subfields.iter().map(|one| (one.tag.as_ref(), one.content.as_ref())).collect()
+        };
+        assert_eq!((texts(0), texts(1)), (vec![("", "Title")], vec![("", "note"), ("a", "")]));
+        // Another surprise beside it is the one that is named.
+        let worse = r#"[{"subfields":"x","content":[]}]"#;
+        let raw: &RawValue = serde_json::from_str(worse).expect("JSON");
+        assert_eq!(variable(raw).expect_err("a list").to_string(), "varFields[0].content: expected text");
     }
 
     #[test]

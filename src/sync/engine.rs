@@ -18,6 +18,7 @@ mod sync_once;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+pub use self::backfill::BackfillLeg;
 pub use self::status::{StatusInputs, Vitals};
 pub use self::supervise::Supervisor;
 pub use self::sweeps::ReconcileOutcome;

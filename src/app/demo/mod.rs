@@ -23,6 +23,7 @@ use crate::simulator::{Scenario, Server, SharedSimulator};
 
 use super::assembly::{Assembly, Wishes};
 use super::desk::OpenDesk;
+use super::errands::{Errands, Rest};
 use super::observatory::Observatory;
 use super::run;
 use ground::Ground;
@@ -88,7 +89,9 @@ pub async fn demo(plan: &DemoPlan, say: Arc<dyn Fn(&str) + Send + Sync>) -> anyh
     let wishes =
         Wishes { observer: teller.clone(), breaker_observer: teller.clone(), seed: RootSeed::new(plan.seed), ..usual };
     let assembly = Arc::new(Assembly::open(&config, wishes).await?);
-    let desk = OpenDesk::open(&config, &assembly, true);
+    let errands = Arc::new(Errands::default());
+    errands.begin(&assembly);
+    let desk = OpenDesk::open(&config, &assembly, Some(&errands));
     let shutdown = CancellationToken::new();
     let dashboard = serve_dashboard(&config, &assembly, &shutdown, &*say).await?;
     let play = Play {
@@ -110,9 +113,11 @@ pub async fn demo(plan: &DemoPlan, say: Arc<dyn Fn(&str) + Send + Sync>) -> anyh
     let requests = simulator.with(|simulator| simulator.journal.total());
     server.stop().await;
     assembly.keep_vitals()?;
+    errands.rest(Rest::ForGood).await;
     if let Some(desk) = desk {
         desk.close().await;
     }
+    errands.take_leave().await;
     // A script that was played to its end without these two has not shown what it is for.
     let was_shown = played.steps_left > 0 || (played.breaker_opened && played.most_queued > 0);
     Ok(DemoReport {

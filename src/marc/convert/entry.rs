@@ -7,8 +7,9 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
+use super::subfields::WireSubfields;
 use crate::marc::read::Damage;
-use crate::record::{RecordNumber, Scalar, Stream, Subfield, VarField};
+use crate::record::{RecordNumber, Scalar, Stream, VarField};
 
 /// One entry of a page.
 #[derive(Deserialize)]
@@ -84,16 +85,7 @@ struct WireField<'a> {
     ind2: Option<Scalar<'a>>,
     #[serde(borrow)]
     content: Option<Scalar<'a>>,
-    #[serde(borrow)]
-    subfields: Option<Vec<Option<WireSubfield<'a>>>>,
-}
-
-#[derive(Deserialize)]
-struct WireSubfield<'a> {
-    #[serde(borrow)]
-    tag: Option<Scalar<'a>>,
-    #[serde(borrow)]
-    content: Option<Scalar<'a>>,
+    subfields: Option<WireSubfields>,
 }
 
 /// The keys that tell a record from a part of one.
@@ -116,27 +108,16 @@ pub(super) fn is_entry(json: &[u8]) -> bool {
     })
 }
 
-impl From<WireSubfield<'_>> for Subfield {
-    fn from(subfield: WireSubfield<'_>) -> Self {
-        Self {
-            tag: subfield.tag.map(Scalar::into_string).unwrap_or_default().into(),
-            content: subfield.content.map(Scalar::into_string).unwrap_or_default(),
-        }
-    }
-}
-
 impl From<WireField<'_>> for VarField {
     fn from(field: WireField<'_>) -> Self {
         let text = |scalar: Option<Scalar<'_>>| scalar.map(Scalar::into_string);
-        let subfields = field.subfields.unwrap_or_default().into_iter();
-        let subfields = subfields.map(|subfield| subfield.map(Subfield::from).unwrap_or_default());
         Self {
             field_tag: text(field.field_tag).unwrap_or_default().into(),
             marc_tag: text(field.marc_tag).map(Into::into),
             ind1: text(field.ind1).map(Into::into),
             ind2: text(field.ind2).map(Into::into),
             content: text(field.content),
-            subfields: subfields.collect(),
+            subfields: field.subfields.unwrap_or_default().0,
         }
     }
 }

@@ -5,6 +5,7 @@
 mod engine;
 mod entry;
 mod sierra_json;
+mod subfields;
 mod summary;
 
 pub use engine::{ConvertError, Input, Job, Observer, OnError, convert};

@@ -11,8 +11,9 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
 use super::event::{BreakerEvent, BreakerObserver};
-use super::machine::{Admission, Admitted, BreakerMachine, BreakerState, Lease, ProbeTarget, Rejection};
+use super::machine::{Admission, Admitted, BreakerMachine, Lease, ProbeTarget, Rejection};
 use super::snapshot::BreakerSnapshot;
+use super::state::BreakerState;
 use crate::resilience::endpoint::Endpoint;
 use crate::resilience::settings::BreakerSettings;
 use crate::resilience::taxonomy::Mark;

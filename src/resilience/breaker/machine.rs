@@ -13,6 +13,7 @@ use tokio::time::Instant;
 use super::circuit::{Change, Circuit, Entry, Phase, Rank, Ticket};
 use super::event::{BreakerEvent, OpenReason, Scope};
 use super::history::History;
+use super::state::BreakerState;
 use crate::resilience::endpoint::{Endpoint, PerEndpoint};
 use crate::resilience::settings::BreakerSettings;
 use crate::resilience::taxonomy::Mark;
@@ -455,30 +456,6 @@ impl BreakerMachine {
             Phase::Closed | Phase::Recovering { .. } => BreakerState::Closed,
             Phase::Open { .. } | Phase::Held { .. } => BreakerState::Open,
             Phase::HalfOpen { .. } => BreakerState::HalfOpen,
-        }
-    }
-}
-
-/// The standard words: closed = calls pass.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum BreakerState {
-    /// Calls pass.
-    Closed,
-    /// Calls are held back.
-    Open,
-    /// Calls are held back while a health check is on its way.
-    HalfOpen,
-}
-
-impl BreakerState {
-    /// As in `/status` and as metric label.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Closed => "closed",
-            Self::Open => "open",
-            Self::HalfOpen => "half_open",
         }
     }
 }

@@ -10,11 +10,13 @@ mod event;
 mod history;
 mod machine;
 mod snapshot;
+mod state;
 #[cfg(test)]
 mod tests;
 
 pub use circuit::PROBE_LEASE;
 pub use driver::{Breaker, BreakerPermit, ProbeLease};
 pub use event::{BreakerEvent, BreakerObserver, ClosedBy, OpenReason, Scope, SilentBreakerObserver};
-pub use machine::{Admission, Admitted, BreakerMachine, BreakerState, Lease, ProbeTarget, Rejection};
+pub use machine::{Admission, Admitted, BreakerMachine, Lease, ProbeTarget, Rejection};
 pub use snapshot::{BreakerSnapshot, OutageSnapshot, SuspensionSnapshot};
+pub use state::BreakerState;

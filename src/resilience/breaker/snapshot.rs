@@ -8,7 +8,8 @@ use tokio::time::Instant;
 
 use super::circuit::{Circuit, Outage, Phase};
 use super::event::{OpenReason, Scope};
-use super::machine::{BreakerMachine, BreakerState};
+use super::machine::BreakerMachine;
+use super::state::BreakerState;
 use crate::resilience::endpoint::{Endpoint, PerEndpoint};
 use crate::resilience::settings::BreakerSettings;
 

@@ -9,8 +9,9 @@ use rand::rngs::StdRng;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
-use super::ledger::{Admission, Grant, Ledger, Quoted, Waiter};
+use super::ledger::{Admission, Grant, Ledger, Quoted};
 use super::snapshot::QuotaSnapshot;
+use super::waiter::Waiter;
 use crate::resilience::endpoint::Endpoint;
 use crate::resilience::rate_headers::RateFacts;
 use crate::resilience::settings::QuotaSettings;

@@ -13,8 +13,10 @@ mod sends;
 mod snapshot;
 #[cfg(test)]
 mod tests;
+mod waiter;
 mod window;
 
 pub use driver::{Patience, Quota, QuotaPermit, TooLong};
-pub use ledger::{Admission, Class, Grant, Ledger, Quoted, WaitCause, Waiter};
+pub use ledger::{Admission, Grant, Ledger, Quoted};
 pub use snapshot::QuotaSnapshot;
+pub use waiter::{Class, WaitCause, Waiter};

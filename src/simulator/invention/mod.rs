@@ -5,6 +5,7 @@
 mod bib;
 mod content;
 mod item;
+mod names;
 mod patron;
 mod person;
 mod title;

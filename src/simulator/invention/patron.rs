@@ -4,8 +4,9 @@ use jiff::civil::Date;
 use rand::RngExt as _;
 use rand::rngs::StdRng;
 
+use super::names::{GIVEN, PATRON_FAMILY, STREETS};
 use super::pick;
-use super::words::{GIVEN, PATRON_FAMILY, PLACES, STREETS};
+use super::words::PLACES;
 
 /// The invented parts of a patron.
 #[derive(Debug, Clone)]

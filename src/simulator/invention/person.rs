@@ -3,7 +3,7 @@
 use rand::RngExt as _;
 use rand::rngs::StdRng;
 
-use super::words::{FAMILY, GIVEN, SCRIPT_PEOPLE};
+use super::names::{FAMILY, GIVEN, SCRIPT_PEOPLE};
 use super::{chance, pick};
 
 /// A person as a heading names them.

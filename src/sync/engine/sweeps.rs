@@ -24,6 +24,8 @@ const LOOK_FOR_SWEEPS: Duration = Duration::from_secs(60);
 pub struct ReconcileOutcome {
     /// What it found and did.
     pub found: ReconcileReport,
+    /// Whether it came to its end.
+    pub is_whole: bool,
     /// The exit code, sinks included where it delivered.
     pub exit: u8,
     /// The deliveries, where it made any.
@@ -52,14 +54,16 @@ impl Engine {
             .beside_deliveries(&stop, async {
                 let sweeps = Sweeps { lane, owed: Owed::All, patience: patience(order), cancel: &stop.asked };
                 let Some(reconciled) = sweeps.run_ordered(order).await? else { return Ok(BTreeMap::new()) };
-                outcome = Some((reconciled.found, reconciled.exit));
+                outcome = Some((reconciled.found, reconciled.is_whole, reconciled.exit));
                 Ok(BTreeMap::from([(order.stream, reconciled.report)]))
             })
             .await?;
-        let Some((found, exit)) = outcome else { return Err(EngineError::SweepUnderWay { stream: order.stream }) };
+        let Some((found, is_whole, exit)) = outcome else {
+            return Err(EngineError::SweepUnderWay { stream: order.stream });
+        };
         // The reconciliation's own troubles are among the summary's, but for what it left.
         let exit = if summary.exit == 0 { exit } else { summary.exit };
-        Ok(ReconcileOutcome { found, exit, summary: Some(summary) })
+        Ok(ReconcileOutcome { found, is_whole, exit, summary: Some(summary) })
     }
 
     /// The same for an engine that follows, which delivers by itself, and for one that only looks.
@@ -74,7 +78,8 @@ impl Engine {
         let (lane, stream) = (self.lane_of(order.stream)?, order.stream);
         let sweeps = Sweeps { lane, owed: Owed::All, patience: patience(order), cancel };
         let reconciled = sweeps.run_ordered(order).await?.ok_or(EngineError::SweepUnderWay { stream })?;
-        Ok(ReconcileOutcome { found: reconciled.found, exit: reconciled.exit, summary: None })
+        let (found, is_whole, exit) = (reconciled.found, reconciled.is_whole, reconciled.exit);
+        Ok(ReconcileOutcome { found, is_whole, exit, summary: None })
     }
 
     /// Runs the sweeps that are due for the streams of `reports`, and adds what they came to.

@@ -63,6 +63,26 @@ impl PassSummary {
     }
 }
 
+impl PassSummary {
+    /// The summary of what began with `earlier` and ended with this: what both did, and how it stands now.
+    #[must_use]
+    pub fn after(mut self, earlier: &Self) -> Self {
+        self.elapsed_seconds += earlier.elapsed_seconds;
+        for (name, before) in &earlier.streams {
+            if let Some(stream) = self.streams.get_mut(name) {
+                stream.add(before);
+            }
+        }
+        for (name, before) in &earlier.sinks {
+            if let Some(sink) = self.sinks.get_mut(name) {
+                sink.delivered += before.delivered;
+                sink.quarantined += before.quarantined;
+            }
+        }
+        self
+    }
+}
+
 /// What a pass did to one stream. `fetched` = `changed` + `unchanged` + `stale` + `deleted` + `deleted_unseen` +
 /// `quarantined`, always.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -103,6 +123,22 @@ pub struct StreamSummary {
 }
 
 impl StreamSummary {
+    /// Adds what was done before; how it stands is told by the last.
+    fn add(&mut self, before: &Self) {
+        self.windows += before.windows;
+        self.pages += before.pages;
+        self.calls += before.calls;
+        self.retries += before.retries;
+        self.quota_wait_seconds += before.quota_wait_seconds;
+        self.fetched += before.fetched;
+        self.changed += before.changed;
+        self.unchanged += before.unchanged;
+        self.stale += before.stale;
+        self.deleted += before.deleted;
+        self.deleted_unseen += before.deleted_unseen;
+        self.quarantined += before.quarantined;
+    }
+
     /// Nothing is known but that nothing could be done.
     fn failed(error: ErrorReport) -> Self {
         Self {

@@ -22,6 +22,8 @@ use crate::sync::{LedgerRow, Pass, Span, StoreError};
 pub(in crate::sync) struct Reconciled {
     /// What it found and did.
     pub(in crate::sync) found: ReconcileReport,
+    /// Whether it came to its end.
+    pub(in crate::sync) is_whole: bool,
     /// The exit code.
     pub(in crate::sync) exit: u8,
     /// How the pass fared.
@@ -43,7 +45,7 @@ impl Sweeps<'_> {
             running.troubles.insert(Trouble::Gap);
         }
         let report = self.report(running).await?;
-        Ok(Some(Reconciled { found, exit: exit_code(report.troubles.iter().copied()), report }))
+        Ok(Some(Reconciled { found, is_whole, exit: exit_code(report.troubles.iter().copied()), report }))
     }
 
     /// Goes on with the reconciliation that is under way for `order`, or begins one. Tells whether it came to its end,

@@ -10,6 +10,7 @@ mod damage;
 mod dead_letters;
 mod demo;
 mod endings;
+mod errands;
 mod failing_disk;
 mod faults;
 mod full_disk;

@@ -1,11 +1,16 @@
 //! `run`: the service, and the commands beside it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
 
+use futures_util::future::BoxFuture;
 use serde_json::Value;
 use sierra_sync::cli::schema::SchemaName;
+use sierra_sync::ops::control::{ControlSocket, Desk, Reply};
 use sierra_sync::simulator::{Call, Endpoint, Fault, Kind};
 use sierra_sync::store::StateLock;
+use tokio_util::sync::CancellationToken;
 
 use super::support::{Library, Running, Site, assert_valid, patiently};
 
@@ -133,18 +138,21 @@ fn a_hangup_reads_the_configuration_again_and_says_what_changed() {
     site.assert_converged();
 }
 
-/// While a service reads its configuration again nobody is at the socket: whoever asks just then is patient.
+/// While a service reads its configuration again nobody is at the socket: whoever asks just then is patient. A caller who
+/// says nothing makes the service take a second over it, so that the others do ask just then.
 #[test]
 fn whoever_asks_while_the_service_reads_its_configuration_again_is_answered() {
     let site = site();
     let service = start(&site);
-    for reload in 1..=4 {
+    for reload in 1..=2 {
+        let silent = UnixStream::connect(site.bench.path("state/control.sock")).expect("it is there");
         service.signal("HUP");
-        while said(&service, "service_started", 1).len() <= reload {
-            assert!(status(&site)["streams"]["bibs"]["state"].is_string());
-            let paused = site.bench.run(&["pause", "--sink", "xml", "--json"]).ends(0).json_lines().remove(0);
-            assert_eq!(paused["sink"], "xml", "{paused}");
-        }
+        said(&service, "config_reloaded", reload);
+        let paused = site.bench.run(&["pause", "--sink", "xml", "--json"]).ends(0).json_lines().remove(0);
+        assert_eq!(paused["sink"], "xml", "{paused}");
+        said(&service, "service_started", reload + 1);
+        drop(silent);
+        assert!(status(&site)["streams"]["bibs"]["state"].is_string());
     }
     service.signal("TERM");
     service.ended().ends(0);
@@ -160,6 +168,35 @@ fn a_command_outwaits_a_holder_that_is_ending() {
     drop(held);
     let seen = looking.ended().ends(0).json_lines().remove(0);
     assert!(seen["started"].is_null(), "the state tells, nobody holds it: {seen}");
+}
+
+/// A holder that says no, whatever it is asked.
+struct Declines;
+
+impl Desk for Declines {
+    fn answer<'a>(&'a self, _: &'a str, reply: &'a Reply) -> BoxFuture<'a, u8> {
+        Box::pin(async {
+            reply.talk("not today").await;
+            75
+        })
+    }
+}
+
+/// A holder that is away for a moment, as one that reads its configuration again: an order is handed over when it is back.
+#[test]
+fn an_order_outwaits_a_holder_that_is_away() {
+    let site = Site::loaded();
+    let state = site.bench.path("state");
+    let held = StateLock::acquire(&state).expect("nobody holds it");
+    let asking = site.bench.start(&["backfill", "bibs", "--log", "debug"]);
+    patiently("it to wait", || asking.stderr().contains("holder_awaited").then_some(()));
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
+    runtime.spawn(async move {
+        let socket = ControlSocket::bind(&state).expect("binds");
+        socket.serve(Arc::new(Declines), CancellationToken::new()).await;
+    });
+    asking.ended().ends(75).complains("not today");
+    drop(held);
 }
 
 /// What a container's health check asks: sick is what needs a person or a new start, not what an outage of Sierra does.

@@ -174,6 +174,26 @@ fn nulls_numbers_and_half_characters_in_saved_answers_are_understood() {
     assert!(xml.contains(r#"<subfield code="a">1.5</subfield><subfield code="b">false</subfield>"#), "{xml}");
 }
 
+/// BR-023: a text where the list of subfields, or one of them, was expected costs that subfield, and is counted.
+#[test]
+fn a_text_for_subfields_costs_no_record() {
+    let desk = Desk::new();
+    let input = desk.file(
+        "bib.json",
+        r#"{"id":1000001,"varFields":[{"fieldTag":"_","content":"00000nam  2200000 a 4500"},
+        {"fieldTag":"t","marcTag":"245","subfields":"canary"},{"fieldTag":"n","marcTag":"500","subfields":["canary",
+        {"tag":"a","content":"note"}]},{"fieldTag":"y","marcTag":"008","content":"x","subfields":"canary"}]}"#,
+    );
+    let output = desk.path("out.xml");
+    let outcome = convert("sierra-json", "marcxml", &[], &output, &[&input]);
+    let losses = &outcome.summary().expect("begun").losses;
+    let told: Vec<String> = losses.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
+    let expected = "1 field-empty, 1 subfields-ignored, 2 subfield-code-invalid";
+    assert_eq!((outcome.exit_code(), told.join(", ")), (0, expected.to_owned()), "{outcome:?}");
+    let xml = fs::read_to_string(&output).expect("written");
+    assert!(xml.contains(r#"<subfield code="a">note</subfield>"#) && !xml.contains("canary"), "{xml}");
+}
+
 /// BR-091: the counts add up, and what follows a bad entry is read whatever the layout.
 #[test]
 fn a_bad_entry_of_a_saved_page_costs_none_of_its_neighbours() {

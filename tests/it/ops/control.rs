@@ -3,6 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use sierra_sync::ops::control::{AskError, ControlSocket, Desk, Line, Reply, ask};
@@ -10,6 +11,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::UnixStream;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 /// Repeats the question, then says how often it was asked to.
 struct Echo {
@@ -113,10 +115,58 @@ async fn an_answer_that_never_ends_does_not_hold_the_end_up() {
     let ending = async {
         asked.notified().await;
         shutdown.cancel();
-        served.await.expect("ends");
+        tokio::time::timeout(Duration::from_secs(60), served).await.expect("in time").expect("ends");
     };
     let (answer, ()) = tokio::join!(asking, ending);
     assert!(matches!(answer, Err(AskError::BrokenOff)), "{answer:?}");
+}
+
+/// Answers when it is told to, however long it is gone itself by then.
+struct Lasting(Arc<Notify>);
+
+impl Desk for Lasting {
+    fn answer<'a>(&'a self, _: &'a str, _: &'a Reply) -> BoxFuture<'a, u8> {
+        Box::pin(async { 1 })
+    }
+
+    fn answer_at_length(&self, question: &str, reply: &Reply) -> Option<BoxFuture<'static, u8>> {
+        let (goes_on, reply) = (Arc::clone(&self.0), reply.clone());
+        let answer = async move {
+            goes_on.notified().await;
+            reply.data("\"after all\"").await;
+            0
+        };
+        (question == "\"long\"").then(|| -> BoxFuture<'static, u8> { Box::pin(answer) })
+    }
+}
+
+/// A long answer is waited for in a place that outlasts the socket, and the desk may go at once.
+#[tokio::test]
+async fn a_long_answer_is_given_after_the_end_of_the_socket() {
+    let state = tempfile::tempdir().expect("a directory");
+    let (goes_on, shutdown, talks) = (Arc::new(Notify::new()), CancellationToken::new(), TaskTracker::new());
+    let socket = ControlSocket::bind(state.path()).expect("binds").talking_at_length_in(talks.clone());
+    let (desk, over) = (Arc::new(Lasting(goes_on.clone())), shutdown.clone());
+    let is_held = Arc::downgrade(&desk);
+    let served = tokio::spawn(async move { socket.serve(desk, over).await });
+    assert_eq!(ask(state.path(), None, "\"short\"", |_| Ok(())).await.expect("answered"), 1);
+    let mut heard = Vec::new();
+    let asking = ask(state.path(), None, "\"long\"", |line| {
+        heard.push(line);
+        Ok(())
+    });
+    let ending = async {
+        while talks.is_empty() {
+            tokio::task::yield_now().await;
+        }
+        shutdown.cancel();
+        served.await.expect("ends");
+        assert!(is_held.upgrade().is_none(), "the desk is free");
+        goes_on.notify_one();
+    };
+    let (code, ()) = tokio::join!(asking, ending);
+    assert_eq!(code.expect("answered"), 0);
+    assert_eq!(heard, [Line::Data("\"after all\"".to_owned())]);
 }
 
 /// A command may be detached from what it started.

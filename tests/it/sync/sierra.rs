@@ -287,5 +287,10 @@ async fn fifty_owed_windows_are_had_from_a_server_that_crowds_slow_down() {
         let rows = sim.store.ledger(stream).expect("up");
         assert!(rows.iter().all(|row| row.state == RowState::Done), "{stream}");
     }
+    sim.library.simulator.with(|simulator| {
+        for endpoint in [Endpoint::Bibs, Endpoint::Items, Endpoint::Patrons] {
+            assert_eq!(simulator.journal.most_in_flight(endpoint), 1, "{endpoint:?}: one window after another");
+        }
+    });
     sim.assert_converged().await;
 }
