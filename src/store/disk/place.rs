@@ -3,7 +3,7 @@
 //! | below the state directory | what |
 //! |---|---|
 //! | `db` | the database in use |
-//! | `db.compacting` | a compaction that was interrupted; worthless |
+//! | `db.compacting` | a compaction that was interrupted; worthless, and removed at the next opening |
 //! | `db.before-compaction` | the database in use, when `db` is missing: the compaction stopped between two renames |
 //! | `damaged-<time>/db` | a damaged database, for people to look at; see [`super::aside`] |
 //! | `rebuild-owed` | the note that a damaged one was set aside and nothing was rebuilt for it yet |
@@ -19,13 +19,15 @@ const IN_USE: &str = "db";
 const COMPACTING: &str = "db.compacting";
 const BEFORE_COMPACTION: &str = "db.before-compaction";
 
-/// The database in use below `state`, which need not be there yet. What an interrupted compaction left is put right.
+/// The database in use below `state`, which need not be there yet. What an interrupted compaction left is put right. Only
+/// for whoever holds the lock: nobody else compacts then.
 pub(super) fn in_use(state: &Path) -> Result<PathBuf, StoreError> {
     let database = state.join(IN_USE);
     let before = state.join(BEFORE_COMPACTION);
     if !database.exists() && before.exists() {
         rename(&before, &database)?;
     }
+    remove(&state.join(COMPACTING))?;
     Ok(database)
 }
 

@@ -84,6 +84,12 @@ fn an_interrupted_compaction_is_put_right_by_the_next_opening() {
     fs::rename(state.join("db"), state.join("db.before-compaction")).unwrap();
     raw::copy(&state.join("db.before-compaction"), &state.join("db.compacting"));
     assert_eq!(child::open(&state).unwrap().last_seq().unwrap(), seqs[0]);
+    let is_left = |name: &str| state.join(name).exists();
+    assert!(!is_left("db.compacting") && !is_left("db.before-compaction"));
+    // A kill while the copy is written.
+    raw::copy(&state.join("db"), &state.join("db.compacting"));
+    assert_eq!(child::open(&state).unwrap().last_seq().unwrap(), seqs[0]);
+    assert!(!is_left("db.compacting"));
     compact(&state).unwrap();
     assert_eq!(child::open(&state).unwrap().last_seq().unwrap(), seqs[0]);
 }
