@@ -91,7 +91,10 @@ impl Credential {
     pub(super) fn read(&self, answer: &http::Response<Bytes>) -> Option<Granted> {
         let give = |_: oauth2::HttpRequest| Ok::<_, NotSentYet>(rewritten(answer));
         let grant = self.client.exchange_client_credentials().request(&give).ok()?;
-        if grant.access_token.secret().is_empty() { None } else { Some(grant.into()) }
+        let token = grant.access_token.secret();
+        // One that no header can carry is none: the calls would go without it, and the key would be blamed.
+        let can_be_sent = !token.is_empty() && HeaderValue::from_str(token).is_ok();
+        can_be_sent.then(|| grant.into())
     }
 }
 
@@ -224,6 +227,7 @@ mod tests {
             (200, "{}"),
             (200, r#"{"access_token":""}"#),
             (200, r#"{"access_token":null}"#),
+            (200, r#"{"access_token":"t\r\nX-Other: y"}"#),
             (200, r#"{"code":"-1"}"#),
             (200, "<html></html>"),
             (400, r#"{"error":"No grant_type specified","error_description":null}"#),

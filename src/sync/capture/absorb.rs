@@ -4,7 +4,7 @@
 //! block, and so that a crash can only ever fall between two commits. A page is judged as a whole before any of it is
 //! committed (the [`Tripwire`]); its slices then move data and position together (CUR-1, CUR-2).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use jiff::Timestamp;
 
@@ -128,7 +128,8 @@ pub fn absorb(
     let slice = Slice { rows: opened.clone(), ..Slice::default() };
     let done = Absorbed { row, entries: EntryTally::default(), changes: 0, last_seq: None, opened };
     let filling = Filling::default();
-    let mut slices = Slices { store, intake, captured, known, slice, filling, done };
+    let twice = twice(&judged);
+    let mut slices = Slices { store, intake, captured, known, slice, filling, done, twice };
     let mut remembered = before.remembered.into_iter();
     for (mapped, sent, answered) in judged {
         match mapped {
@@ -148,7 +149,7 @@ pub fn absorb(
 struct Before {
     /// In the order of the entries that were understood.
     remembered: Vec<Option<Remembered>>,
-    links: std::collections::HashMap<RecordNumber, Vec<RecordNumber>>,
+    links: HashMap<RecordNumber, Vec<RecordNumber>>,
 }
 
 impl Before {
@@ -165,7 +166,7 @@ impl Before {
             let links = store.links(&numbers)?;
             numbers.into_iter().zip(links).filter(|(_, links)| !links.is_empty()).collect()
         } else {
-            std::collections::HashMap::new()
+            HashMap::new()
         };
         Ok(Self { remembered, links })
     }
@@ -180,6 +181,15 @@ struct Slices<'a> {
     slice: Slice,
     filling: Filling,
     done: Absorbed,
+    /// What is remembered by now of the records that the page holds more than once.
+    twice: HashMap<RecordNumber, Option<Lately>>,
+}
+
+/// What one reading of a page left, for the next of the same record.
+#[derive(Debug, Clone)]
+struct Lately {
+    remembered: Remembered,
+    links: Vec<RecordNumber>,
 }
 
 /// How full the slice in hand is, and what its entries came to.
@@ -203,6 +213,11 @@ impl Slices<'_> {
     ) -> Result<(), StoreError> {
         self.make_room(mapped.payload.size())?;
         let (number, stream) = (mapped.number, self.done.row.stream);
+        let lately = self.twice.get(&number).cloned().flatten();
+        let (stored, links) = match &lately {
+            Some(lately) => (Some(&lately.remembered), lately.links.as_slice()),
+            None => (stored, links),
+        };
         let reading = Reading { sent, answered, seen: mapped.seen };
         let confirmed_by_list = self.intake.seen_before.get(&number) == Some(&mapped.seen);
         let decision = decide(stored, &reading, Rules { confirmed_by_list, ..self.intake.rules });
@@ -210,6 +225,9 @@ impl Slices<'_> {
         self.filling.position = Some(number);
         if let Some((state, sent, answered)) = decision.remember {
             let remembered = Remembered { state, sent, answered, sealed_id: mapped.sealed_id.clone() };
+            if let Some(lately) = self.twice.get_mut(&number) {
+                *lately = Some(Lately { remembered: remembered.clone(), links: links_of(&mapped).to_vec() });
+            }
             self.slice.remembered.push((mapped.key.clone(), remembered));
             if stream == Stream::Items {
                 let now = links_of(&mapped);
@@ -317,6 +335,13 @@ impl Slices<'_> {
         self.done.last_seq = seqs.last().copied().or(self.done.last_seq);
         Ok(())
     }
+}
+
+/// The numbers that stand on a page more than once.
+fn twice(judged: &[(Result<Mapped, Refused>, RequestNumber, RequestNumber)]) -> HashMap<RecordNumber, Option<Lately>> {
+    let mut seen = HashSet::with_capacity(judged.len());
+    let numbers = judged.iter().filter_map(|(mapped, ..)| mapped.as_ref().ok()).map(|mapped| mapped.number);
+    numbers.filter(|number| !seen.insert(*number)).map(|number| (number, None)).collect()
 }
 
 /// The bibs that a record hangs from after this reading: none if it is gone or out of scope.

@@ -89,6 +89,8 @@ impl Engine {
                     ..note
                 },
             };
+            let note =
+                if inputs.vitals.breaker().state == BreakerState::Closed { not_held_any_more(note) } else { note };
             let is_failing = matches!(note.outcome, Some(StreamOutcome::Failed | StreamOutcome::Suspended));
             let settings = &lane.settings;
             let limit = Staleness::of(&settings.cadence, settings.settle, inputs.stale_after).limit(now);
@@ -237,6 +239,23 @@ fn read_to(stream: Stream, rows: &[LedgerRow]) -> Option<String> {
 
 /// What keeps the first load of `stream` from getting on, and what to do; `None` once it is done, while it does get on,
 /// and while it waits for quota or for a person.
+/// What was said of a stream that was not asked while the breaker was open, now that calls go again: it would tell of a
+/// hold that is none, and of a command that was given.
+fn not_held_any_more(note: StreamNote) -> StreamNote {
+    match note.error {
+        Some(error) if error.kind == "circuit_open" => {
+            let endpoint = error.endpoint.as_deref().map(|endpoint| format!("{endpoint}: ")).unwrap_or_default();
+            let error = ErrorReport {
+                message: format!("{endpoint}not asked while the breaker was open; it is closed now"),
+                hint: Some("the next pass asks again; without a service `sierra-sync sync` does so at once".into()),
+                ..error
+            };
+            StreamNote { outcome: None, error: Some(error), ..note }
+        }
+        _ => note,
+    }
+}
+
 fn stuck_load(
     stream: Stream,
     rows: &[LedgerRow],

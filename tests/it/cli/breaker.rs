@@ -46,6 +46,15 @@ fn an_open_breaker_is_shown_with_its_reason_and_ends_sync_at_once() {
     let expected = "the breaker is open: opened by operator ann: upgrade  tonight (until 2";
     assert!(message.contains(expected), "{message}");
     assert!(bibs["error"]["hint"].as_str().is_some_and(|hint| hint.contains("breaker close --yes")), "{bibs}");
+
+    // Once it is closed nobody is told to close it.
+    bench.run(&["breaker", "close", "--yes"]);
+    let status = status(&bench);
+    let bibs = &status["streams"]["bibs"];
+    let message = bibs["last_error"]["message"].as_str().expect("a sentence");
+    assert_eq!(message, "info/token: not asked while the breaker was open; it is closed now");
+    assert_ne!(bibs["state"], "suspended");
+    assert!(!status.to_string().contains("breaker close --yes"), "{status}");
 }
 
 /// What takes a protection away wants to be meant, and says what it would do.

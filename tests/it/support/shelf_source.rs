@@ -46,6 +46,8 @@ pub(crate) enum Act {
     Mixed,
     /// The last record of the page is this one instead, whatever its number.
     EndingWith(u64),
+    /// Every entry comes twice.
+    Twice,
 }
 
 type Script = Box<dyn FnMut(u64, &PageQuery, &mut Shelf) -> Act + Send>;
@@ -186,7 +188,7 @@ impl Opening {
         let half = Duration::from_millis(60);
         tokio::time::sleep(half).await;
         let mut query = query.clone();
-        let (mut most, mut limit, mut is_mixed, mut stray) = (usize::MAX, None, false, None);
+        let (mut most, mut limit, mut is_mixed, mut stray, mut is_twice) = (usize::MAX, None, false, None, false);
         match act {
             Act::Serve => {}
             Act::Fail(kind) => return Err(failure(kind)),
@@ -201,6 +203,7 @@ impl Opening {
             Act::AtMost(entries) => most = entries,
             Act::Mixed => is_mixed = true,
             Act::EndingWith(id) => stray = Some(id),
+            Act::Twice => is_twice = true,
             Act::ByAnotherKey => limit = Some(std::mem::replace(&mut query.limit, u32::MAX)),
         }
         let mut entries = self.library.with(|shelf| entries(shelf, &query));
@@ -216,6 +219,10 @@ impl Opening {
             let alone = PageQuery { filter, after: None, until: None, ..query.clone() };
             entries.pop();
             entries.extend(self.library.with(|shelf| self::entries(shelf, &alone)));
+        }
+        if is_twice {
+            entries.extend(self.library.with(|shelf| self::entries(shelf, &query)));
+            entries.sort_by_key(|(id, _)| *id);
         }
         let was_out_of_order = !entries.is_sorted_by_key(|(id, _)| *id);
         entries.sort_by_key(|(id, _)| *id);

@@ -6,7 +6,7 @@ use sierra_sync::sync::ports::{CallClass, PageFilter};
 use sierra_sync::sync::report::summary::StreamOutcome;
 use sierra_sync::sync::{Pass, RowState, Store};
 
-use crate::support::{Rig, minutes};
+use crate::support::{Act, Rig, minutes};
 
 const ALL: [Stream; 3] = Stream::ALL;
 
@@ -157,4 +157,29 @@ async fn a_schedule_that_cannot_be_read_is_refused() {
         let refused = rig.try_open().await.err().expect("refused").to_string();
         assert!(refused.starts_with("streams.bibs.cron: "), "{refused}");
     }
+}
+
+/// BR-026: a record that stands on a page twice is one change, and the second reading finds it unchanged.
+#[tokio::test(start_paused = true)]
+async fn a_record_that_stands_on_a_page_twice_is_emitted_once() {
+    let mut rig = Rig::on_shelf(1, &[Stream::Bibs, Stream::Items]);
+    rig.library.with(|shelf| {
+        shelf.stock(Stream::Bibs, 9);
+        shelf.stock(Stream::Items, 9);
+    });
+    rig.library.script(|_, _, _| Act::Twice);
+    let load = rig.sync_well().await;
+    for stream in ["bibs", "items"] {
+        let counts = &load.streams[stream];
+        assert_eq!((counts.fetched, counts.changed, counts.unchanged), (18, 9, 9), "{stream}: {counts:?}");
+    }
+    tokio::time::sleep(minutes(5)).await;
+    rig.library.with(|shelf| {
+        shelf.edit(Stream::Bibs, 1004);
+        shelf.delete(Stream::Bibs, 1007);
+    });
+    tokio::time::sleep(minutes(5)).await;
+    let next = &rig.sync_well().await.streams["bibs"];
+    assert_eq!((next.changed, next.deleted), (1, 1), "{next:?}");
+    rig.assert_converged();
 }
