@@ -89,8 +89,12 @@ impl Engine {
                     ..note
                 },
             };
-            let note =
-                if inputs.vitals.breaker().state == BreakerState::Closed { not_held_any_more(note) } else { note };
+            let (note, last_pass) = match inputs.vitals.breaker().state {
+                BreakerState::Closed => {
+                    (not_held_any_more(note), last_pass.filter(|last| !was_held(last.error.as_ref())))
+                }
+                BreakerState::Open | BreakerState::HalfOpen => (note, last_pass),
+            };
             let is_failing = matches!(note.outcome, Some(StreamOutcome::Failed | StreamOutcome::Suspended));
             let settings = &lane.settings;
             let limit = Staleness::of(&settings.cadence, settings.settle, inputs.stale_after).limit(now);
@@ -239,11 +243,16 @@ fn read_to(stream: Stream, rows: &[LedgerRow]) -> Option<String> {
 
 /// What keeps the first load of `stream` from getting on, and what to do; `None` once it is done, while it does get on,
 /// and while it waits for quota or for a person.
+/// Whether something ended because the breaker was open.
+fn was_held(error: Option<&ErrorReport>) -> bool {
+    error.is_some_and(|error| error.kind == "circuit_open")
+}
+
 /// What was said of a stream that was not asked while the breaker was open, now that calls go again: it would tell of a
 /// hold that is none, and of a command that was given.
 fn not_held_any_more(note: StreamNote) -> StreamNote {
     match note.error {
-        Some(error) if error.kind == "circuit_open" => {
+        Some(error) if was_held(Some(&error)) => {
             let endpoint = error.endpoint.as_deref().map(|endpoint| format!("{endpoint}: ")).unwrap_or_default();
             let error = ErrorReport {
                 message: format!("{endpoint}not asked while the breaker was open; it is closed now"),
