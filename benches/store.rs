@@ -396,5 +396,6 @@ fn row(id: u64) -> LedgerRow {
         opened: at(300),
         touched: at(301),
         resume_at: None,
+        found_nothing: false,
     }
 }
