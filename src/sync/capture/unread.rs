@@ -28,9 +28,17 @@ pub struct Stretch {
     pub(super) reason: String,
 }
 
+/// Where the entries stand that end a page and have no number. They are left to the next page, which begins with them;
+/// when none comes although they were there, they are owed.
+pub(super) fn tail(entries: &[Result<Entry, BadEntry>], last_id: RecordNumber) -> Option<Stretch> {
+    let nameless = entries.iter().rev().map_while(|entry| entry.as_ref().err().filter(|bad| bad.id.is_none()));
+    let (entries, first) = nameless.fold((0, None), |(count, _), bad| (count + 1, Some(bad)));
+    first.map(|bad| Stretch { after: Some(last_id), before: None, entries, reason: bad.reason.clone() })
+}
+
 /// Takes the entries without a number out of a page that was asked for behind `after`, and tells where they stood.
 ///
-/// Those behind the last number that could be read are left to the next page, which begins with them.
+/// Those behind the last number that could be read are left to the next page; see [`tail`].
 pub(super) fn take_out(
     entries: Vec<Result<Entry, BadEntry>>,
     after: Option<RecordNumber>,

@@ -136,6 +136,7 @@ impl Lane {
         let mut ending = Ending::new(question.rigour, row.position.is_some());
         let mut smaller = PageSize::new(self.settings.page_size);
         let (mut fresh_connection, mut reading, mut unread_before) = (false, question.reading, false);
+        let mut tail = None;
         loop {
             self.ready(cancel).await?;
             let limit = smaller.limit().unwrap_or(self.settings.page_size);
@@ -154,7 +155,9 @@ impl Lane {
                         return Err(WalkError::Unread);
                     }
                     if unread_before {
-                        self.owe_the_rest(page, question, row, tally).await?;
+                        tail = None;
+                        let (_, unread) = unread::take_out(page.entries, behind(row));
+                        self.owe(unread, question, row, tally).await?;
                         Next::End
                     } else {
                         unread_before = true;
@@ -166,6 +169,7 @@ impl Lane {
                     tally.pages += 1;
                     unread_before = false;
                     self.see_that_nothing_is_left_out(&query, &page, tally, cancel).await?;
+                    tail = unread::tail(&page.entries, page.last_id);
                     let next = ending.on_page(page.entries.len(), limit, is_only_later(&page, row));
                     self.take_in(page, &mut reading, question, row, tally, cancel).await?;
                     smaller.on_success();
@@ -198,7 +202,12 @@ impl Lane {
                 Err(error) => return Err(error),
             };
             match next {
-                Next::End => return self.take_rest_in(question, row, tally, cancel).await,
+                Next::End => {
+                    if let Some(tail) = tail {
+                        self.owe(vec![tail], question, row, tally).await?;
+                    }
+                    return self.take_rest_in(question, row, tally, cancel).await;
+                }
                 Next::Page => fresh_connection = false,
                 Next::Again { after } => {
                     self.pause(after, cancel).await?;
@@ -300,14 +309,13 @@ impl Lane {
     }
 
     /// No number of the last page can be read: whatever lies behind the position is owed.
-    async fn owe_the_rest(
+    async fn owe(
         &self,
-        page: Page,
+        unread: Vec<unread::Stretch>,
         question: &Question,
         row: &mut LedgerRow,
         tally: &mut Tally,
     ) -> Result<(), WalkError> {
-        let (_, unread) = unread::take_out(page.entries, behind(row));
         let last_id = row.position.unwrap_or(RecordNumber::new(0));
         let batch = Batch { arrivals: Vec::new(), last_id, unread, captured: self.clock.now() };
         tally.entries += self.absorb(&question.intake, batch, row).await?.entries;

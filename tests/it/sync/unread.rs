@@ -68,6 +68,25 @@ async fn records_whose_numbers_cannot_be_read_are_owed_until_they_can() {
     }
 }
 
+/// The last of a page, which the next one should begin with: when Sierra says "nothing" in its stead, it was there all the
+/// same.
+#[tokio::test(start_paused = true)]
+async fn what_ends_the_last_page_and_never_comes_again_is_told() {
+    let mut rig = stocked(BIBS, 5);
+    spoil(&rig, BIBS, &[1013], true);
+    rig.library.script(|_, query, _| if query.after.is_some() { Act::Nothing } else { Act::Serve });
+    let load = rig.sync().await;
+    let bibs = &load.streams["bibs"];
+    assert_eq!((load.exit, bibs.gaps.len()), (3, 1), "{bibs:#?}");
+    assert_eq!((bibs.gaps[0].from.as_str(), bibs.gaps[0].to.as_str()), ("1011", "end"));
+    assert!(adds_up(bibs), "{bibs:#?}");
+    rig.library.behave();
+    spoil(&rig, BIBS, &[1013], false);
+    tokio::time::sleep(minutes(5)).await;
+    rig.sync_well().await;
+    rig.assert_converged();
+}
+
 /// A stretch is asked for between its neighbours, not from its start to the end of the catalogue.
 #[tokio::test(start_paused = true)]
 async fn a_gap_names_the_numbers_between_the_neighbours() {
