@@ -20,8 +20,9 @@ use crate::resilience::retry::{Answer, Failure};
 use crate::resilience::taxonomy::Decision;
 use crate::sync::RequestNumber;
 
-/// The largest answer taken, in bytes: a page of 2,000 full bibs has about 20 MB. A larger one is asked for in parts.
-const MAX_BODY: usize = 64 * 1024 * 1024;
+/// The largest answer taken, in bytes: a page of 2,000 full bibs has about 20 MB. A larger one is asked for in parts. Two
+/// calls may be under way at once, and a buffer that grows is there twice for a moment: so all of it fits 256 MiB.
+const MAX_BODY: usize = 32 * 1024 * 1024;
 
 /// The way to Sierra.
 pub(super) struct Exchange {
