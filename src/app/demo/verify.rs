@@ -123,8 +123,8 @@ fn record_difference(truth: &TrueRecord, event: &Value, fixed_left_out: &[&str])
     for (key, held) in record {
         let Some(true_value) = truth.get(key) else { return Some(format!("{key} is not served by Sierra")) };
         let differs = match key.as_str() {
-            // Links are compared as a set: in another order they are no change.
-            "updatedDate" | "varFields" | "bibIds" => false,
+            "updatedDate" | "varFields" => false,
+            "bibIds" => as_set(held) != as_set(true_value),
             "fixedFields" => fixed(held, fixed_left_out) != fixed(true_value, fixed_left_out),
             _ => held != true_value,
         };
@@ -133,6 +133,11 @@ fn record_difference(truth: &TrueRecord, event: &Value, fixed_left_out: &[&str])
         }
     }
     None
+}
+
+/// Links are a set: in another order they are no change.
+fn as_set(links: &Value) -> Option<BTreeSet<&str>> {
+    links.as_array()?.iter().map(Value::as_str).collect()
 }
 
 fn fixed(fields: &Value, left_out: &[&str]) -> Option<serde_json::Map<String, Value>> {
